@@ -6,10 +6,10 @@ READY  := $(VENV)/.ready
 JOBS   ?= 2
 # Kernels first, all cores at work: else every process would wait for those that its tests reach.
 TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
-# Of random cases: `full` are all of them, `fast` a quarter (tests/effort.py).
+# Of random cases: `full` are all of them, `half` every other one, `fast` a fifth (tests/effort.py).
 PROFILE ?= fast
 # The tests of Slurm share one, in one process.
-FULL   := --hypothesis-profile=full --dist loadgroup
+SLURM  := --dist loadgroup
 
 .DELETE_ON_ERROR:
 .PHONY: demo docs test test-slow test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets bench-placement \
@@ -22,10 +22,10 @@ test: $(READY)
 	$(TESTS) -m "not slow" --hypothesis-profile=$(PROFILE) --dist worksteal
 
 test-slow: $(READY)
-	$(TESTS) -m slow $(FULL)
+	$(TESTS) -m slow --hypothesis-profile=half $(SLURM)
 
 test-all: $(READY)
-	$(TESTS) $(FULL)
+	$(TESTS) --hypothesis-profile=full $(SLURM)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-for name in ("fast", "full"):
+from tests.effort import PROFILES
+
+for name in PROFILES:
     settings.register_profile(name, deadline=None)
 settings.load_profile("fast")
 

@@ -1,15 +1,21 @@
-"""How many random cases a test tries: a quarter of them in `make test`, all in `make test-all`.
-
-CI tries a quarter in the quick tests, and all in the slow ones.
+"""How many random cases a test tries: a fifth in `make test`, half in `make test-slow`, else all (`full`).
 
 All of them: ``pytest --hypothesis-profile=full``; the profiles are registered in ``tests/conftest.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from hypothesis import settings
 
-LEAST = 8
+Case = TypeVar("Case")
+
+PROFILES = {"fast": 5, "half": 2, "full": 1}
+"""Profiles of hypothesis: one of so many cases is tried; outside of pytest as in `fast`."""
+
+LEAST = 6
 
 LONG_AGO = -1e9
 """A start on the clock of contexts (`time.perf_counter`) of which every time limit has passed."""
@@ -20,10 +26,11 @@ def share(count: int, least: int = LEAST) -> int:
 
     Examples
     --------
-    >>> share(100) in (25, 100), share(5)
+    >>> share(100) in (20, 50, 100), share(5)
     (True, 5)
     """
-    return count if settings.get_current_profile_name() == "full" else min(count, max(least, count // 4))
+    one_of = PROFILES.get(settings.get_current_profile_name(), PROFILES["fast"])
+    return min(count, max(least, count // one_of))
 
 
 def many(count: int) -> settings:
@@ -34,3 +41,15 @@ def many(count: int) -> settings:
 def seeds(count: int, least: int = LEAST) -> range:
     """Return the seeds of so many cases, or the first ones of them."""
     return range(share(count, least))
+
+
+def chosen(cases: Sequence[Case], least: int = LEAST) -> Sequence[Case]:
+    """Return so many of the cases as are tried now, spread evenly over all of them.
+
+    Examples
+    --------
+    >>> len(chosen("abcdefghij", least=2)) in (2, 5, 10)
+    True
+    """
+    count = share(len(cases), least)
+    return [cases[k * len(cases) // count] for k in range(count)]

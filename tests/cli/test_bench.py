@@ -75,6 +75,7 @@ def test_more_runs_later(experiment: Path) -> None:
     assert len(records_of(experiment / "out")) == 6
 
 
+@pytest.mark.slow
 def test_best_known_file_only_improves(experiment: Path) -> None:
     (experiment / "exp.toml").write_text("[experiment]\nsave_plans = true\n" + TEXT)
     better = ("--update-best-known", "--best-known", "best.json")
@@ -100,6 +101,7 @@ def test_dry_run_lists_the_runs_and_writes_nothing(experiment: Path) -> None:
     assert contents(experiment) == before
 
 
+@pytest.mark.slow
 def test_prepared_folder_is_worked_off_by_jobs(experiment: Path) -> None:
     done = within("bench", "exp.toml", "--out", "out", "--prepare", "--quiet", cwd=experiment)
     assert (done.returncode, records_of(experiment / "out")) == (0, {})
@@ -115,6 +117,7 @@ def test_prepared_folder_is_worked_off_by_jobs(experiment: Path) -> None:
     assert contents(experiment / "out" / "records") == before
 
 
+@pytest.mark.slow
 def test_job_of_a_file(tmp_path: Path) -> None:
     run = {"instance": "catalogue:diamond", "problem": "peak", "method": "beam", "limits": {"seconds": 20}}
     (tmp_path / "run.json").write_text(json.dumps(run))
@@ -190,6 +193,7 @@ def test_too_many_threads_are_remarked(experiment: Path) -> None:
     assert re.search(r"3 jobs of 500 threads share \d+ cores", done.stderr)
 
 
+@pytest.mark.slow
 def test_failed_run_exits_1_and_names_its_log(experiment: Path) -> None:
     within("bench", "exp.toml", "--out", "out", "--prepare", "--quiet", cwd=experiment)
     out = experiment / "out"
@@ -217,6 +221,7 @@ def test_plain_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str
     assert len(lines) == 2
 
 
+@pytest.mark.slow
 def test_terminal_shows_bar_runs_and_time_left(experiment: Path) -> None:
     pytest.importorskip("rich")
     ours, theirs = pty.openpty()

@@ -114,6 +114,7 @@ def test_a_claim_is_no_part_of_the_answer(tmp_path: Path) -> None:
     assert hinted["status"] == "feasible"
 
 
+@pytest.mark.slow
 def test_what_is_known_of_orders_is_not_held_against_plans_with_second_runs(tmp_path: Path) -> None:
     least = lt.solve(lt.Peak(lt.load("onnx:squeezenet?train=1"))).objective
     assert least is not None

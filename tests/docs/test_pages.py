@@ -27,9 +27,9 @@ PROGRAMS = [
 
 
 def listed(page: Path) -> ParameterSet:
-    """Return a page as a case; those of problems and of experiments take seconds, the rest is quick."""
-    marks = [pytest.mark.slow] if page.parent.name == "problems" or page.stem == "experiments" else []
-    return pytest.param(page, id=str(page.relative_to(PAGES.parent)), marks=marks)
+    """Return a page as a case; some take seconds, the rest is quick."""
+    slow = page.parent.name == "problems" or page.stem in ("estimates", "experiments")
+    return pytest.param(page, id=str(page.relative_to(PAGES.parent)), marks=pytest.mark.slow if slow else ())
 
 
 @pytest.mark.parametrize("page", [listed(page) for page in PROGRAMS])

@@ -74,12 +74,14 @@ EVERY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
 def test_complete_models_have_the_verdicts_of_oracles(number: int) -> None:
     for problem, must, found in verdicts(number):
         assert must is None or found == must, problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "part"), EVERY)
 def test_without_a_constraint_a_verdict_changes(number: int, part: Part) -> None:
     assert notices(number, part) == (part not in CASES[number].implied)

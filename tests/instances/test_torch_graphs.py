@@ -53,6 +53,11 @@ SMALL = {
     "diffusion_unet": "image=32",
 }
 
+LARGE = {"densenet121", "diffusion_unet", "efficientnet_b0", "resnet50", "swin_t", "unet"}
+"""Networks that take seconds to trace."""
+
+EACH = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in SMALL]
+
 
 @cache
 def step(name: str, extra: str = "") -> Graph:
@@ -72,12 +77,12 @@ def module_of(name: str, **options: int) -> Any:
         return network.build({**defaults, **options, "batch": 2}).module
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", [network for network in EACH if network.values[0] in PARAMETERS])
 def test_parameters_are_as_many_as_published(name: str) -> None:
     assert sum(p.numel() for p in module_of(name).parameters()) == PARAMETERS[name]
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", EACH)
 def test_weights_are_the_parameters_and_the_buffers_but_counters(name: str) -> None:
     options = {key: int(value) for key, value in (x.split("=") for x in SMALL[name].split("&"))}
     module = module_of(name, **options)
@@ -88,7 +93,7 @@ def test_weights_are_the_parameters_and_the_buffers_but_counters(name: str) -> N
         assert all(t.initial and t.final for t in weights)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", EACH)
 def test_every_parameter_is_updated_once_and_its_gradient_dies_there(name: str) -> None:
     graph = step(name, "&optimizer=adamw")
     updates = [op for op in graph.ops if op.kind == "adamw"]
@@ -110,7 +115,7 @@ def test_every_parameter_is_updated_once_and_its_gradient_dies_there(name: str) 
             assert sum(gradient in other.reads for other in before) == 0
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", EACH)
 def test_every_op_is_an_operator_of_torch_that_takes_memory_and_time(name: str) -> None:
     for graph in (step(name), load(f"torch:{name}?{SMALL[name]}")):
         for op in graph.ops:
@@ -122,6 +127,7 @@ def test_every_op_is_an_operator_of_torch_that_takes_memory_and_time(name: str) 
         assert any(t.final and not t.initial for t in graph.tensors)
 
 
+@pytest.mark.slow
 def test_optimizers_differ_in_their_states_only() -> None:
     graphs = {optimizer: step("resnet18", f"&optimizer={optimizer}") for optimizer in STATES}
     weights = sum(t.nbytes for t in graphs["sgd"].tensors if t.kind == "weight")
@@ -134,6 +140,7 @@ def test_optimizers_differ_in_their_states_only() -> None:
     assert dropped == graphs["adamw"].drop({"weight", "state"})
 
 
+@pytest.mark.slow
 def test_the_same_specification_gives_the_same_graph_in_every_process() -> None:
     spec = "torch:moe?seq=8&layers=2&train=1"
     code = f"import lowtide; print(lowtide.load({spec!r}).sha256)"
@@ -358,10 +365,10 @@ def test_unet_takes_exactly_the_sides_of_its_rule() -> None:
 @pytest.mark.parametrize(
     ("file", "spec"),
     [
-        ("densenet121_in", "torch:densenet121"),
-        ("efficientnet_b0_in", "torch:efficientnet_b0"),
+        pytest.param("densenet121_in", "torch:densenet121", marks=pytest.mark.slow),
+        pytest.param("efficientnet_b0_in", "torch:efficientnet_b0", marks=pytest.mark.slow),
         ("resnet18_tr", "torch:resnet18?train=1"),
-        ("resnet50_tr", "torch:resnet50?train=1"),
+        pytest.param("resnet50_tr", "torch:resnet50?train=1", marks=pytest.mark.slow),
     ],
 )
 def test_tensors_agree_with_an_independent_trace(file: str, spec: str) -> None:

@@ -88,7 +88,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+LARGE = {"diffusion_unet", "efficientnet_b0", "unet"}
+"""Networks that take seconds to trace."""
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow if case in LARGE else ()) for case in CASES]
+)
 def test_the_graph_holds_what_torch_allocates(case: str) -> None:
     """Same storages, but for the partial sums of gradients that the graph folds; and without those the same
     peak, except that torch runs the backward of a layer as a whole: its parameters' gradients wait for the

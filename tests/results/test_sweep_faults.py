@@ -71,6 +71,7 @@ def test_killed_sweep_resumes(defects: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert before.items() <= after.items()
 
 
+@pytest.mark.slow
 def test_killed_run_is_one_failed_row_and_can_be_retried(
     defects: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +91,7 @@ def test_killed_run_is_one_failed_row_and_can_be_retried(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_stopped_sweep_leaves_no_half_run(defects: Path, number: signal.Signals) -> None:
     out = folder_of(defects, [planned("user-nap"), planned("user-deaf", grace=1000)])
     with bench(out, "--jobs", "2") as process:
@@ -114,6 +116,7 @@ def test_job_that_is_cancelled_with_its_run_leaves_no_record(defects: Path) -> N
     assert records_of(out) == {}
 
 
+@pytest.mark.slow
 def test_stopped_job_leaves_no_record(defects: Path) -> None:
     runs = [planned("user-nap"), planned("user-deaf", grace=1000), planned("user-nap", seed=1)]
     out = folder_of(defects, runs)

@@ -86,6 +86,7 @@ def test_what_other_problems_use_does_not_count() -> None:
     assert "solvers/peak/auto.py" not in minio
 
 
+@pytest.mark.slow
 def test_a_docstring_elsewhere_renames_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in used_sources.FOLDERS:
         shutil.copytree(

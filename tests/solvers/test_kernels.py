@@ -373,11 +373,13 @@ def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_a_process_compiles_for_itself(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert printed(python(PREPARE, tmp_path / "file/folder")) == [["chain_kernel.chain_lengths"], []]
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_ctrl_c_ends_the_processes_that_compile(tmp_path: Path) -> None:
     assert None not in printed(python(INTERRUPTED, tmp_path))

@@ -139,6 +139,7 @@ def refusing(graph: Graph, bad: Certificate) -> Rule | None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_leaving_the_rule_out_is_noticed(rule: Rule) -> None:
     cases = refused_by().get(rule, [])

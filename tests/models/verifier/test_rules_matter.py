@@ -92,6 +92,7 @@ def test_nothing_is_wrong_with_a_copy_that_has_all_rules() -> None:
     assert list(faults(same.verify, same.verify_allocation)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", SITES, ids=str)
 def test_leaving_the_rule_out_is_noticed(site: Site) -> None:
     changed = verifier_without(site)

@@ -123,6 +123,7 @@ def test_same_as_exhaustive_search_or_a_bound_below_it(width: int, monkeypatch: 
 
 
 @pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.slow
 def test_the_rest_of_a_fastest_schedule_takes_as_long_as_the_guide_says(turn: int) -> None:
     looked = 0
     for seed in range(60):
@@ -149,6 +150,7 @@ def test_the_rest_of_a_fastest_schedule_takes_as_long_as_the_guide_says(turn: in
 
 
 @pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.slow
 def test_guides_lower_no_bound_and_keep_the_fastest_schedule(turn: int) -> None:
     fewer = 0
     for seed in range(40):

@@ -12,6 +12,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.graph import Graph
+from tests.effort import seeds
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.least_peak import least_peak
 from tests.strategies import random_graph
@@ -39,7 +40,7 @@ def test_optimum_of_150_graphs(method: str) -> None:
 
 
 @pytest.mark.slow(reason="3,000 graphs, their executed sets enumerated in plain Python: minutes")
-@pytest.mark.parametrize("block", range(30))
+@pytest.mark.parametrize("block", seeds(30))
 def test_optimum_of_3000_graphs(block: int) -> None:
     for seed in range(100):
         graph = random_graph(

@@ -13,6 +13,7 @@ import lowtide as lt
 from lowtide.solvers.method import OPTIMUM
 from lowtide.solvers.peak.methods import ROOM
 from tests.decorated_graphs import decorated_graph, with_least_workspace
+from tests.effort import share
 from tests.oracles.least_peak import least_peak
 from tests.strategies import random_graph
 
@@ -58,7 +59,7 @@ def test_what_is_claimed_is_true(method: str, exact: bool, long: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "exact", "long"), METHODS)
 def test_what_is_claimed_is_true_on_many(method: str, exact: bool, long: bool) -> None:
-    seeds = range(60 if long else 1500)
+    seeds = range(share(60 if long else 1500))
     assert sum(check(method, exact, f"many {seed}") for seed in seeds) > len(seeds) // 4
 
 

@@ -11,7 +11,7 @@ import lowtide as lt
 from lowtide.models.graph import Graph
 from lowtide.solvers.context import Context
 from lowtide.solvers.peak.search.rounds import take_first_steps
-from tests.effort import many
+from tests.effort import many, seeds
 from tests.oracles.brute_force import brute_force_peak
 from tests.peak_solving import FORMULATIONS
 from tests.strategies import graphs, random_graph
@@ -41,7 +41,7 @@ def test_every_option_keeps_the_optimum(method: str, options: dict[str, str], gr
 @pytest.mark.parametrize("method", METHODS)
 def test_every_option_keeps_the_optimum_of_300_graphs(method: str, options: dict[str, str]) -> None:
     """Slow: HiGHS takes some hundredths of a second for each."""
-    for seed in range(300):
+    for seed in seeds(300):
         graph = random_graph(Random(seed), min_ops=2, max_ops=8, max_nbytes=9)
         assert proves_the_optimum(graph, method, options), f"random_graph(Random({seed}))"
 

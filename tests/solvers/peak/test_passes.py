@@ -80,7 +80,7 @@ def least_peak_by_sets(graph: Graph) -> int:
 
 
 @pytest.mark.slow(reason="3,000 graphs of up to 12 ops against brute force: minutes")
-@pytest.mark.parametrize("block", range(30))
+@pytest.mark.parametrize("block", seeds(30))
 def test_compiled_passes_find_the_brute_force_optimum_of_3000_graphs(block: int) -> None:
     for seed in range(100):
         rng = Random(f"passes {block} {seed}")

@@ -56,7 +56,7 @@ def test_seeds_repeat() -> None:
     assert runs[0].plan != runs[2].plan
 
 
-@pytest.mark.parametrize("share", [0.7, 0.4])
+@pytest.mark.parametrize("share", [0.7, pytest.param(0.4, marks=pytest.mark.slow)])
 def test_training_chains_gain_on_every_policy(share: float) -> None:
     graph = lt.load("gen:skipchain?n=30&seed=1")
     bare = load_machine("v100-16g-pcie3")

@@ -256,6 +256,7 @@ def plans_of_small_cases() -> str:
     return "\n".join(found)
 
 
+@pytest.mark.slow
 def test_the_compiled_kernel_does_what_the_plain_one_does() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PLAIN],

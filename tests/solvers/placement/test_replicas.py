@@ -22,6 +22,7 @@ from lowtide.solvers.placement.replicas import runtime
 from lowtide.solvers.placement.replicas.commands import Command, commands
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
 from lowtide.solvers.placement.replicas.share import Replicas, replicas
+from tests.effort import chosen
 from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, found_in, parallel
 
 SQUEEZENET = (
@@ -134,7 +135,7 @@ def test_bounds_hold_where_gpus_have_channels_between_them() -> None:
     check_bounds(problem, 6016)
 
 
-@pytest.mark.parametrize(("graph", "device"), CASES)
+@pytest.mark.parametrize(("graph", "device"), chosen(CASES))
 @pytest.mark.parametrize("many", [2, 3])
 def test_plans_in_step_and_in_turn_stand_in_their_order(graph: lt.Graph, device: int, many: int) -> None:
     problem = parallel(graph, many, device)
@@ -176,7 +177,7 @@ def in_step_program(slots: SlotProgram, many: int) -> LinearProgram:
     return builder.done()
 
 
-@pytest.mark.parametrize(("graph", "device"), CASES)
+@pytest.mark.parametrize(("graph", "device"), chosen(CASES))
 def test_the_program_of_gpus_in_step_has_the_optimum_of_one_on_its_share(
     graph: lt.Graph, device: int
 ) -> None:
@@ -248,7 +249,7 @@ def test_the_runtime_keeps_to_the_order_of_each_plan_and_a_runtime_that_does_not
     assert found.problem.judge(carry_out(found, [one, one])).violations != ()
 
 
-@pytest.mark.parametrize(("graph", "device"), CASES[::2])
+@pytest.mark.parametrize(("graph", "device"), chosen(CASES[::2], least=5))
 def test_either_runtime_carries_out_any_plan(graph: lt.Graph, device: int) -> None:
     for accounting in Accounting:
         problem = parallel(replace(graph, accounting=accounting), 3, device)
@@ -350,7 +351,7 @@ def test_what_is_shared_is_divided() -> None:
     assert len(lanes(found.problem)) == 2
 
 
-@pytest.mark.parametrize(("graph", "device"), CASES[::2])
+@pytest.mark.parametrize(("graph", "device"), chosen(CASES[::2], least=5))
 @pytest.mark.parametrize("barriers", [1, 3])
 def test_nobody_goes_on_behind_a_barrier_before_all_are_there(
     graph: lt.Graph, device: int, barriers: int

@@ -59,7 +59,13 @@ def carried_out(problem: lt.Placement, name: str, few: bool) -> Carried:
 @pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize(
     ("first", "last"),
-    [(0, 4), *(pytest.param(k, k + BLOCK, marks=pytest.mark.slow) for k in range(4, INSTANCES // 2, BLOCK))],
+    [
+        (0, 4),
+        *(
+            pytest.param(4 + BLOCK * k, 4 + BLOCK * (k + 1), marks=pytest.mark.slow)
+            for k in seeds(INSTANCES // 2 // BLOCK)
+        ),
+    ],
 )
 def test_plans_verify_and_stay_above_the_bounds(first: int, last: int, accounting: Accounting) -> None:
     for seed in range(first, min(last, INSTANCES // 2)):
@@ -96,7 +102,7 @@ def test_enough_memory_needs_no_time(name: str, accounting: Accounting) -> None:
 @pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("tiers", [("gpu",), ("host",), ("ssd",), ("gpu", "ssd")])
 def test_periods_begin_where_weights_may_start(tiers: tuple[str, ...], accounting: Accounting) -> None:
-    for seed in seeds(24):
+    for seed in seeds(24, least=4):
         problem = training_problem(seed, accounting)
         if not {*tiers} <= {tier.name for tier in problem.machine.tiers}:
             continue

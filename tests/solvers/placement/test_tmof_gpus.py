@@ -11,7 +11,7 @@ from lowtide.formulations.placement.lanes import lanes
 from lowtide.instances.transforms.data_parallel import data_parallel
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.replicas.share import Replicas, replicas
-from tests.effort import seeds
+from tests.effort import chosen, seeds
 from tests.placement_cases import random_graph, tiny_graph, working_set
 from tests.solvers.placement.test_tmof import scaled, spill
 
@@ -105,7 +105,7 @@ def test_one_gpu_is_the_model_of_one_gpu(seed: int) -> None:
         assert best(parallel(graph, 1, device), share) == expected
 
 
-@pytest.mark.parametrize(("graph", "device"), CASES)
+@pytest.mark.parametrize(("graph", "device"), chosen(CASES))
 def test_forms_stand_in_their_order(graph: lt.Graph, device: int) -> None:
     problem = parallel(graph, 2, device)
     joint = best(problem)
@@ -241,7 +241,7 @@ def test_in_step_two_gpus_have_half_the_link_each_and_in_turn_they_are_faster() 
     assert tmof.bound == judged.objective  # of all plans: nothing is faster
 
 
-@pytest.mark.parametrize(("graph", "device"), CASES[::3])
+@pytest.mark.parametrize(("graph", "device"), chosen(CASES[::3], least=4))
 @pytest.mark.parametrize("many", [2, 3])
 def test_bounds_of_several_gpus_stay_below_plans(graph: lt.Graph, device: int, many: int) -> None:
     problem = parallel(graph, many, device)
