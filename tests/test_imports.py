@@ -121,6 +121,34 @@ def test_the_walk_of_a_solve(tmp_path: Path) -> None:
     assert not strangers
 
 
+def named_in(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that imports, and programs in strings, name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from re.findall(r"\btests\.[\w.]+", node.value)
+
+
+def test_no_test_file_is_imported() -> None:
+    """What test files share stands in modules of its own beside them."""
+    own = Path(__file__).parent
+    files = {path.relative_to(own).with_suffix("").as_posix(): path for path in own.rglob("*.py")}
+    tests = {f"tests.{name.replace('/', '.')}" for name in files if Path(name).name.startswith("test_")}
+    assert len(tests) > 300
+    for name, path in files.items():
+        # `tests.a.test_b.some_helper` names a test file too, and so does `.test_b`
+        found = {
+            ".".join(module.split(".")[:k])
+            for module in named_in(ast.parse(path.read_bytes()))
+            for k in range(1, module.count(".") + 2)
+        }
+        assert not [x for x in found if x in tests or x.startswith("test_")], name
+
+
 def test_no_module_switches_over_problems() -> None:
     switch = re.compile(r"isinstance\((self\.)?problem\b|problem\.name [=!]=|result\.problem [=!]=")
     known = {name: path for name, path in modules().items() if not name.startswith("models.problems")}

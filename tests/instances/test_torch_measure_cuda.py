@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,35 +22,15 @@ torch = pytest.importorskip("torch", reason="the package torch is not installed"
 nn = torch.nn
 
 from lowtide.instances.torch_import.running.run import WARM_UP, deterministic, run_plan  # noqa: E402  (needs torch)
-from lowtide.instances.torch_import.running.streams import HEAD_START, Streams  # noqa: E402
+from lowtide.instances.torch_import.running.streams import Streams  # noqa: E402
 from tests.fake_cuda import FakeCuda  # noqa: E402
-
-COPY_NS, BYTES_PER_S = 3_000, 2 * 10**10
-"""Of the model: what a copy takes by itself, and then per byte."""
-
-SLOWER = {"nothing": 1.0, "compute": 1.25, "reverse": 1.6}
-"""What a copy takes beside something."""
-
-
-def cost(what: str, nbytes: int, fake: FakeCuda) -> int:
-    """Return nanoseconds: copies by bytes, slower beside others; ops by bytes; cycles of 2 GHz."""
-    if what == "sleep":
-        return HEAD_START // 2
-    if what not in ("h2d", "d2h"):
-        return 10**9 if what == "mm" and nbytes > 10**6 else 1_000 + nbytes
-    now = fake.current.time
-    others = {kind for begun, ended, kind in fake.busy if begun <= now < ended and kind != "sleep"} - {what}
-    beside = "reverse" if others & {"h2d", "d2h"} else "compute" if others else "nothing"
-    return int((COPY_NS + nbytes * 10**9 // BYTES_PER_S) * SLOWER[beside])
-
-
-@cache
-def perceptron() -> Step:
-    torch.manual_seed(0)
-    module = nn.Sequential(nn.Linear(24, 40), nn.ReLU(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 10))
-    targets = {"y": torch.arange(128) % 10}
-    loss = nn.functional.cross_entropy
-    return record(module, {"x": torch.randn(128, 24)}, targets, loss, optimizer="momentum", name="mlp")
+from tests.instances.torch_on_model import (  # noqa: E402
+    BYTES_PER_S,
+    COPY_NS,
+    SLOWER,
+    cost,
+    perceptron,
+)
 
 
 def on_gpu(step: Step) -> Step:

@@ -17,7 +17,7 @@ from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.models.verifier.verify import verify
 from tests.drawings import GRAPH, MACHINE, PLAN, W, X, Y, chain, one_tier
 from tests.effort import seeds
-from tests.models.verifier import test_periodic as steady
+from tests.models.verifier import steady
 from tests.random_plans import random_case
 
 SOUND = Buffer(id="a", lower=0, upper=4, size=3)

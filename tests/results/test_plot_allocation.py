@@ -17,7 +17,7 @@ from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.results.figures.allocation_case import _kind
 from lowtide.results.figures.allocation_drawing import SCHEME, VECTOR, classes, painted, scheme, shaded
 from tests.drawings import GRAPH, PLAN
-from tests.models.verifier.test_allocation import PACKED
+from tests.models.verifier.packed import PACKED
 
 pytest.importorskip("matplotlib")
 from matplotlib.collections import PathCollection

@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch", reason="the package torch is not installed"
 
 from lowtide.instances.torch_import.running.eager import blocks, eager_times  # noqa: E402  (needs torch)
 from tests.fake_cuda import FakeCuda  # noqa: E402
-from tests.instances.test_torch_measure_cuda import cost, perceptron  # noqa: E402
+from tests.instances.torch_on_model import cost, perceptron  # noqa: E402
 
 nn = torch.nn
 SOURCE = "torch:resnet18?batch=8&train=1&weights=1"

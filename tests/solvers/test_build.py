@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -19,42 +18,9 @@ from lowtide.instances import load_problem
 from lowtide.models.derived.precedence import precedence
 from lowtide.solvers.export import export_model
 from lowtide.solvers.registry import ROOMS
+from tests.solvers.model_problems import problem_of
 
-SPECS = {
-    "peak": "catalogue:harpoon",
-    "offsets": "catalogue:minimalloc/example",
-    "arena": "catalogue:diamond",
-    "makespan": "catalogue:diamond?processors=2",
-    "distributed": "catalogue:diamond?machine=v100x4-16g-nvlink&processors=2",
-    "recompute": "gen:backprop-chain?l=3&memory=4",
-    "minio": "catalogue:harpoon?memory=14",
-    "parallel-memory": "catalogue:diamond?processors=2",
-    "pipeline": "gen:stages?p=2&m=3&memory=2",
-    "hybrid": "catalogue:diamond?processors=2&micro=2",
-    "partition": "catalogue:diamond?processors=2",
-    "streams": "catalogue:diamond?contention=half-serial&parts=2",
-    "memory-edges": "catalogue:diamond?bound=1000",
-    "placement": "gen:skipchain?n=4,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1",
-}
-PAGED = lt.Machine(
-    tiers=(lt.Tier(name="memory"), lt.Tier(name="disk")),
-    processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
-    channels=(
-        lt.Channel(src="memory", dst="disk", bytes_per_s=10**9),
-        lt.Channel(src="disk", dst="memory", bytes_per_s=10**9),
-    ),
-)
 MODELS = [(name, method) for name, room in ROOMS.items() for method in room.exports]
-
-
-def problem_of(name: str, method: str) -> lt.Problem:
-    problem = load_problem(name, SPECS[name])
-    if isinstance(problem, lt.Streams) and method == "rates-cpsat":
-        return replace(problem, contention="proportional", devices=2)
-    if method != "poet":
-        return problem
-    assert isinstance(problem, lt.Recompute)
-    return replace(problem, machine=PAGED, memory=4)
 
 
 @pytest.mark.parametrize(("name", "method"), MODELS)

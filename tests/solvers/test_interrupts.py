@@ -13,7 +13,7 @@ import lowtide as lt
 from lowtide.cli.certificates import with_certificate
 from lowtide.solvers.interrupts import asked_to_stop
 from lowtide.solvers.parallel import certify as parallel
-from tests.models.verifier.test_prices import random_placement
+from tests.models.verifier.certificates import random_placement
 
 GRAPH = lt.load("gen:randwire?n=24&seed=3")
 

@@ -12,7 +12,7 @@ from lowtide.formulations.minio.data import MinIOData, written_at_once
 from lowtide.solvers.minio.rules import tree_data
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
 from tests.oracles.brute_minio import fewest_bytes
-from tests.solvers.minio.test_solve import small_problems
+from tests.solvers.minio.trees import small_problems
 
 
 def minio_order(formulation: ModuleType, problem: lt.MinIO) -> Verdict:

@@ -28,13 +28,12 @@ from tests.oracles.autotm_rules import fastest as fastest_by_rules
 from tests.oracles.brute_placement import fastest as fastest_placement
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, random_graph, tiny_placement, with_modes, working_set
-from tests.solvers.placement.test_autotm import case as autotm_case
-from tests.solvers.placement.test_slots import start_of
-from tests.solvers.placement.test_slots_milp import case as slots_case
-from tests.solvers.placement.test_slots_milp import ragged
-from tests.solvers.placement.test_slots_near import enumerated, found_by, random_program
-from tests.solvers.placement.test_tmof import scaled, spill
-from tests.solvers.placement.test_tmof_gpus import parallel
+from tests.solvers.placement.autotm_cases import case as autotm_case
+from tests.solvers.placement.gpu_cases import parallel
+from tests.solvers.placement.graphs import scaled, spill
+from tests.solvers.placement.near_programs import enumerated, found_by, random_program
+from tests.solvers.placement.slot_cases import case as slots_case
+from tests.solvers.placement.slot_cases import ragged, start_of
 
 
 def intervals(formulation: ModuleType, problem: lt.Placement) -> Verdict:

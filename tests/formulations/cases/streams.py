@@ -9,8 +9,8 @@ import lowtide as lt
 from lowtide.formulations.streams import rates_cpsat, stages_cpsat
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
 from tests.oracles.brute_streams import fastest_stages
-from tests.solvers.streams.test_devices import rates_question
-from tests.solvers.streams.test_stages import question as stages_question
+from tests.solvers.streams.devices import rates_question
+from tests.solvers.streams.stages import question as stages_question
 
 
 def groups(formulation: ModuleType, problem: lt.Streams) -> Verdict:

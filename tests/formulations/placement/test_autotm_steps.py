@@ -10,7 +10,7 @@ from lowtide.formulations.placement.autotm_data import AutotmData
 from lowtide.formulations.placement.autotm_items import Walk
 from lowtide.formulations.placement.autotm_steps import Role, Step
 from tests.oracles.autotm_rules import fastest
-from tests.solvers.placement.test_autotm import case
+from tests.solvers.placement.autotm_cases import case
 
 CASES = [
     (problem := case(seed, in_place=in_place), fastest(problem, "async"))

@@ -17,7 +17,7 @@ from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.plan import Copy, Free, Plan, Resident
 from tests.drawings import one_tier
 from tests.effort import seeds
-from tests.models.verifier import test_periodic as steady
+from tests.models.verifier import steady
 from tests.random_plans import random_case
 
 

@@ -22,6 +22,7 @@ from lowtide.models.verifier.verdict import Violation
 from lowtide.models.verifier.verify import verify
 from tests.drawings import GRAPH, PLAN, W
 from tests.effort import seeds
+from tests.models.verifier.packed import PACKED
 from tests.oracles.naive_allocation import first_collision, first_fit, random_buffers
 
 STAIRS = Buffers(
@@ -372,17 +373,6 @@ def test_left_out_or_made_up_is_rejected() -> None:
 
 
 # -- in a plan's verdict ---------------------------------------------------------------------------------
-
-PACKED = {
-    "0:w[0:4]@gpu@0": 0,
-    "0:w[4:8]@gpu@5": 4,
-    "1:x@gpu@0": 8,
-    "2:y@gpu@10": 14,
-    "3:z@gpu@15": 8,
-    "0:a/workspace@gpu@10": 12,
-    "0:w@host@0": 0,
-    "1:x@host@0": 8,
-}
 
 
 def test_the_plan_fits_its_peak() -> None:

@@ -15,8 +15,8 @@ from lowtide.models.plan import Plan
 from lowtide.models.verifier import verify as verifying
 from lowtide.models.verifier.transport import unplaced
 from tests.effort import seeds
-from tests.solvers.streams.test_events import question as streams_question
-from tests.solvers.streams.test_stages import question as stages_question
+from tests.solvers.streams.events import question as streams_question
+from tests.solvers.streams.stages import question as stages_question
 
 WIDE = lt.Graph(
     name="wide",

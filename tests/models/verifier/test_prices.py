@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -27,29 +26,15 @@ from lowtide.solvers.placement.bounds.certify import (
 )
 from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
 from tests.effort import seeds
+from tests.models.verifier.certificates import changed, ideal_of, random_placement
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.price_certificates import GRAPH, LEAST, PROOF, SETTING, bad_prices, signed
-from tests.placement_cases import behind, machine, random_graph, tiny_placement, working_set
-from tests.solvers.placement.test_prices import any_prices, overwritten
+from tests.placement_cases import behind, machine, tiny_placement
+from tests.solvers.placement.price_cases import any_prices
 
 
 def setting_of(problem: Placement) -> Setting:
     return Setting(machine=problem.machine, periodic=problem.periodic, start=problem.start)
-
-
-def ideal_of(problem: Placement) -> int:
-    return sum(op.duration_ns for op in problem.graph.ops)
-
-
-def random_placement(seed: int, *, periodic: bool) -> Placement:
-    """Three tiers or two, a small host now and then, updates that do not read what they overwrite."""
-    graph = random_graph(seed)
-    if seed % 2:
-        graph = overwritten(graph, seed)
-    ssd = seed % 3 > 0
-    bench = machine(working_set(graph) + 6, 20 if seed % 4 == 1 else None, shared=seed % 5 > 0, ssd=ssd)
-    tiers = ("gpu", "host", "ssd") if ssd else ("gpu", "host")
-    return Placement(graph, bench, periodic=periodic, start={"input": tiers} if seed % 7 else None)
 
 
 def time_of_brute_force(problem: Placement) -> int | None:
@@ -142,24 +127,6 @@ def test_no_prices_prove_more_than_exhaustive_search_finds(seed: int) -> None:
     for number in range(25):
         prices = any_prices(sample_data(problem), 1000 * seed + number)
         assert proven_time(problem.graph, setting_of(problem), prices_proof(problem, prices))[0] <= least
-
-
-def changed(rng: Random, value: Any) -> Any:
-    """Return a JSON value with one number in it changed, a row left out, or a row twice."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return rng.choice([value + 1, value - 1, 2 * value, value // 2, -value, rng.randrange(2**40)])
-    found = dict(value) if isinstance(value, dict) else list(value)
-    keys = list(found) if isinstance(found, dict) else list(range(len(found)))
-    if not keys:
-        return found
-    key = rng.choice(keys)
-    if isinstance(found, list) and rng.random() < 0.1:
-        found[key : key + 1] = [found[key]] * rng.choice([0, 2])
-    else:
-        found[key] = changed(rng, found[key])
-    return found
 
 
 @pytest.mark.parametrize("seed", seeds(40))

@@ -21,12 +21,12 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.placement.bounds.certify import certify_placement, price_time, proof_of
 from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
 from tests.effort import seeds
-from tests.models.verifier.test_prices import changed, ideal_of
+from tests.models.verifier.certificates import changed, ideal_of
 from tests.oracles.brute_tiers import TooLarge, faster
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import behind, machine, random_graph, working_set
-from tests.solvers.placement.test_linked import bypass
-from tests.solvers.placement.test_prices import any_prices
+from tests.solvers.placement.machines import bypass
+from tests.solvers.placement.price_cases import any_prices
 
 BOTH = pytest.mark.parametrize("accounting", list(Accounting))
 

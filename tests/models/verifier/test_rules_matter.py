@@ -20,7 +20,7 @@ from lowtide.models.plan import Free
 from lowtide.models.verifier.allocation import AllocationVerdict, verify_allocation
 from lowtide.models.verifier.verdict import PLAN_KINDS, Verification
 from lowtide.models.verifier.verify import verify
-from tests.models.verifier import test_periodic as steady
+from tests.models.verifier import steady
 from tests.oracles.attacks import ATTACKS
 from tests.oracles.comparison import difference, judged, simulated
 from tests.oracles.corpus import corpus, valid_cases

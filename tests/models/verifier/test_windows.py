@@ -25,10 +25,10 @@ from lowtide.models.verifier.proofs.windows import windows_time
 from lowtide.solvers.placement.bounds.certify import certify_placement, proof_of
 from lowtide.solvers.placement.bounds.prices import sample_data
 from tests.effort import seeds
-from tests.models.verifier.test_prices import changed, random_placement
+from tests.models.verifier.certificates import changed, random_placement
 from tests.oracles.price_certificates import NARROW, PROOF, SUM, TURNS, WINDOWS, in_parts, signed
-from tests.solvers.placement.test_claims import BOTH, never_faster, small
-from tests.solvers.placement.test_prices import any_prices
+from tests.solvers.placement.claim_cases import BOTH, never_faster, small
+from tests.solvers.placement.price_cases import any_prices
 
 ALONE = (94, 106, 122, 282, 297)
 """Seeds of `small` whose windows prove more one by one than their prices together, under ``replace``."""

@@ -19,9 +19,9 @@ from lowtide.solvers.engines.highs import read_program, solve_highs
 from lowtide.solvers.engines.highs_scaling import Program, scale
 from lowtide.solvers.registry import ROOMS
 from tests.placement_cases import machine
-from tests.solvers.placement.test_autotm import case
-from tests.solvers.placement.test_tmof import spill
-from tests.solvers.test_build import problem_of
+from tests.solvers.model_problems import problem_of
+from tests.solvers.placement.autotm_cases import case
+from tests.solvers.placement.graphs import spill
 from tests.strategies import random_graph
 
 ALIGNED = ((1, 4, 29136573, 32), (5, 8, 7520363, 32), (0, 2, 8271953, 65536), (1, 3, 9132844, 1))

@@ -19,7 +19,7 @@ from lowtide.solvers.minio.orders import ORDERS, Expired
 from lowtide.solvers.minio.rules import tree_data
 from lowtide.solvers.minio.waiting import Cut, Sequencer, WaitingTree, disjoint_cuts
 from tests.oracles.brute_minio import fewest_bytes
-from tests.solvers.minio.test_solve import orders_of, random_tree, small_problems, tight
+from tests.solvers.minio.trees import orders_of, random_tree, small_problems, tight
 
 
 def peak_of(data: MinIOData, order: tuple[int, ...], waiting: list[int]) -> int:

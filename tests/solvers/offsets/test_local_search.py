@@ -22,7 +22,7 @@ from lowtide.solvers.offsets.local_search import OUT, improved_offsets, solve_lo
 from lowtide.solvers.offsets.squeeze_kernel import squeeze
 from tests.effort import seeds, share
 from tests.oracles.brute_offsets import brute_heights, random_set
-from tests.solvers.offsets.test_greedy import faults, larger_set
+from tests.solvers.offsets.buffer_sets import faults, larger_set
 
 
 def squeezed(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -19,20 +18,10 @@ from lowtide.solvers.peak.bounds.cut_bound import cut_bound, working_set_bound
 from lowtide.solvers.peak.orders.greedy import greedy_orders
 from tests.effort import many, seeds
 from tests.oracles.brute_force import brute_force_peak, must_precede
+from tests.solvers.peak.downsets import downsets, live_bytes
 from tests.strategies import graphs, random_graph
 
 CHECKED = many(100)
-
-
-def live_bytes(graph: Graph, done: frozenset[int]) -> int:
-    """Return M of an executed set from the raw fields."""
-    total = 0
-    for t, tensor in enumerate(graph.tensors):
-        accessors = {i for i, op in enumerate(graph.ops) if t in op.reads or t in op.writes}
-        born = tensor.initial or min((i for i in accessors if t in graph.ops[i].writes), default=-1) in done
-        if born and (tensor.final or not accessors <= done):
-            total += tensor.nbytes
-    return total
 
 
 def ordered(graph: Graph) -> set[tuple[int, int]]:
@@ -41,14 +30,6 @@ def ordered(graph: Graph) -> set[tuple[int, int]]:
     for k in range(len(graph.ops)):
         pairs |= {(i, j) for i, a in pairs if a == k for b, j in pairs if b == k}
     return pairs
-
-
-def downsets(graph: Graph) -> Iterator[frozenset[int]]:
-    pairs = must_precede(graph)
-    for mask in range(1 << len(graph.ops)):
-        done = frozenset(i for i in range(len(graph.ops)) if mask >> i & 1)
-        if all(i in done for i, j in pairs if j in done):
-            yield done
 
 
 def constant_of(graph: Graph, w: int) -> int:

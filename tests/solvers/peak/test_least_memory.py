@@ -16,7 +16,7 @@ from lowtide.solvers.peak.bounds import least_memory
 from lowtide.solvers.peak.bounds.least_memory import LeastMemory
 from lowtide.solvers.peak.search.state_space import StateSpace, state_space
 from tests.effort import many
-from tests.solvers.peak.test_cut_bound import downsets, live_bytes
+from tests.solvers.peak.downsets import downsets, live_bytes
 from tests.strategies import graphs, random_graph
 
 FAMILIES = (

@@ -14,7 +14,7 @@ from lowtide.formulations.pipeline.chunks_bound import chunks_bound
 from lowtide.formulations.pipeline.joint_bound import Joint
 from lowtide.models.derived.layers import Choice, Layer, Way, stage_of
 from tests.effort import seeds
-from tests.solvers.pipeline.test_joint import small
+from tests.solvers.pipeline.joint_cases import small
 
 PLACES: dict[int, list[tuple[int, ...]]] = {
     2: [(0, 1)],

@@ -9,62 +9,24 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.recompute.data import RecomputeData, levels, recompute_data
+from lowtide.formulations.recompute.data import levels
 from lowtide.models.errors import UsageError
-from lowtide.models.graph import Accounting
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.dropping import droppable, may_run_again, with_dropped
 from lowtide.solvers.placement.policies import superneurons
 from lowtide.solvers.placement.policies.again import follow_in_turn
-from lowtide.solvers.placement.simulator.simulator_case import Case, make_case
 from lowtide.solvers.registry import find_method
 from tests.effort import seeds
 from tests.oracles.brute_jointly import fastest_jointly
-from tests.placement_cases import machine, training_problem, working_set
-from tests.random_decisions import random_problem
-from tests.solvers.placement.test_jointly import start_of, tiny, two_tiers
-from tests.solvers.placement.test_systems_rules import network
+from tests.solvers.placement.graphs import network, small
+from tests.solvers.placement.second_runs import again, data_of, first_case, random_again, start_of, tiny
 
 BOTH = ("capuchin", "superneurons")
-
-
-def data_of(graph: lt.Graph) -> RecomputeData:
-    return recompute_data(lt.Recompute(graph), bundled=False)
-
-
-def again(graph: lt.Graph, memory: int, rate: int = 10**9) -> lt.Placement:
-    """Return the question on two tiers, everything on the device at first."""
-    return lt.Placement(graph, two_tiers(memory, rate), start={}, recompute=True)
-
-
-def first_case(problem: lt.Placement) -> Case:
-    return make_case(replace(problem, recompute=False))
 
 
 def runs_of(result: lt.Result) -> list[int]:
     assert result.plan is not None, result.detail
     return [run.op for run in sorted(result.plan.runs, key=lambda run: run.start)]
-
-
-def random_network(seed: int) -> lt.Graph:
-    """Return layers of random sizes and times, some of whose activations the backward pass does not read."""
-    rng = Random(seed)
-    graph = network("".join(rng.choice("CRR") for _ in range(rng.randint(5, 9))))
-    tensors = tuple(replace(x, nbytes=rng.randint(1, 20)) for x in graph.tensors)
-    some = (op for op in graph.ops if "Backward" not in op.kind or rng.random() < 0.7)
-    ops = tuple(replace(op, duration_ns=rng.choice((1, 10, 1000))) for op in some)
-    return replace(graph, tensors=tensors, ops=ops)
-
-
-def random_again(seed: int) -> lt.Placement:
-    """Return layers, a training iteration, or any ops, in little memory, on one, two or three tiers."""
-    rng, accounting = Random(seed), list(Accounting)[seed % len(Accounting)]
-    kinds = (training_problem, lambda x, y: random_problem(x, 5 + x % 9, y))
-    graph = kinds[seed % 2](seed, accounting).graph if seed % 3 else random_network(seed)
-    room = working_set(graph) + rng.randint(0, 20)
-    some = machine(room, None, ssd=seed % 4 == 0) if seed % 5 else lt.Machine.single(capacity=2 * room)
-    starts = ({}, {"input": ("gpu",)}, {"input": ("host",)}) if seed % 5 else ({},)
-    return lt.Placement(graph, some, start=rng.choice(starts), recompute=True)
 
 
 # What is dropped, and made again
@@ -94,17 +56,6 @@ def test_dead_sources_are_made_again_or_stay() -> None:
     assert with_dropped(data, [x2]) == [0, 1, 2, 3, 4, 2, 5, 6]
     assert with_dropped(data, [x2], again={1}) == [0, 1, 2, 3, 4, 1, 2, 5, 6]
     assert with_dropped(data, [x2], again={2}) == [0, 1, 2, 3, 4, 2, 5, 6]
-
-
-def small(names: str, *ops: tuple[tuple[int, ...], tuple[int, ...]]) -> lt.Graph:
-    """Return ops of 1 ns, each what it reads and writes, on tensors of a byte; capitals outlast the run."""
-    return lt.Graph(
-        name=names,
-        tensors=tuple(
-            lt.Tensor(name=x, nbytes=1, initial=x.isupper(), final=x.isupper()) for x in names.split()
-        ),
-        ops=tuple(lt.Op(name=f"o{k}", reads=a, writes=b) for k, (a, b) in enumerate(ops)),
-    )
 
 
 def test_what_is_there_does_not_run_again() -> None:

@@ -20,7 +20,8 @@ from lowtide.solvers.registry import find_method
 from tests.effort import many, seeds
 from tests.oracles.autotm_rules import fastest
 from tests.placement_cases import random_graph, working_set
-from tests.solvers.placement.test_autotm import FORMS, case, node, with_modes
+from tests.solvers.placement.autotm_cases import FORMS, case, with_modes
+from tests.solvers.placement.machines import node
 
 RULES = ("first-fit", "greedy")
 

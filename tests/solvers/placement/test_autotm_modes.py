@@ -12,7 +12,8 @@ import lowtide as lt
 from tests.effort import many
 from tests.oracles.autotm_rules import fastest
 from tests.placement_cases import tiny_graph, working_set
-from tests.solvers.placement.test_autotm import DRAM, FORMS, PMM, node
+from tests.solvers.placement.autotm_cases import FORMS
+from tests.solvers.placement.machines import DRAM, PMM, node
 
 
 def profiled(room: int) -> lt.Machine:

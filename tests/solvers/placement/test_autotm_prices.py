@@ -18,18 +18,10 @@ from lowtide.solvers.placement.models.autotm_plan import emit
 from lowtide.solvers.placement.models.autotm_prices import Dual
 from tests.effort import seeds
 from tests.oracles.autotm_rules import fastest
-from tests.solvers.placement.test_autotm import DRAM, case, node
+from tests.solvers.placement.autotm_cases import case, meet
+from tests.solvers.placement.machines import DRAM, node
 
 BESIDE = 10**8
-
-
-def meet(dual: Dual, problem: lt.Placement, rounds: int = 1) -> None:
-    """Look for prices and plans."""
-    for _ in range(rounds):
-        master = dual.converge(Context(problem=problem))
-        dual.plan(Context(problem=problem))
-        dual.choose(master, Context(problem=problem))
-        dual.adopt()
 
 
 def dual_of(problem: lt.Placement, form: str) -> Dual:

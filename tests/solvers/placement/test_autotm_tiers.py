@@ -14,7 +14,7 @@ from tests.effort import seeds
 from tests.oracles import autotm_rules
 from tests.oracles.autotm_chain import fastest
 from tests.placement_cases import tiny_graph, working_set
-from tests.solvers.placement.test_autotm_prices import meet
+from tests.solvers.placement.autotm_cases import meet
 
 LINKS = {
     "direct": ((0, 1), (1, 0), (0, 2), (2, 0)),

@@ -19,7 +19,8 @@ from lowtide.solvers.placement.models.slots import raise_by_slots
 from tests.effort import seeds, share
 from tests.oracles.brute_placement import fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
-from tests.solvers.placement.test_slots import scaled, start_of
+from tests.solvers.placement.graphs import scaled
+from tests.solvers.placement.slot_cases import start_of
 
 BYTES = (
     "planner",

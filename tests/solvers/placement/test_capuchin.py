@@ -18,8 +18,8 @@ from lowtide.solvers.placement.reruns import sequenced
 from lowtide.solvers.placement.simulator.simulator_case import NEVER, Case, make_case
 from tests.effort import seeds
 from tests.random_decisions import random_problem
-from tests.solvers.placement.test_again import again, data_of, first_case, random_again, random_network, small
-from tests.solvers.placement.test_systems_rules import network
+from tests.solvers.placement.graphs import network, random_network, small
+from tests.solvers.placement.second_runs import again, data_of, first_case, random_again
 
 
 def candidate(value: int, sources: set[int], ns: int) -> Remade:

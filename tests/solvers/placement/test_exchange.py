@@ -23,27 +23,10 @@ from lowtide.solvers.placement.policies.tmof_online import SHARES
 from lowtide.solvers.placement.replicas import exchange, share
 from lowtide.solvers.placement.replicas.exchange import joint_bound
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
-from tests.solvers.placement.test_replicas import in_step_program, linked
-from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, found_in, gpus
+from tests.solvers.placement.gpu_cases import CASES, exchanging, found_in, in_step_program
+from tests.solvers.placement.machines import RATE_IN, RATE_OUT, linked
 
 SOME = CASES[4::4]
-
-
-def exchanging(
-    graph: lt.Graph,
-    many: int,
-    device: int,
-    nbytes: int,
-    barriers: int = 0,
-    *,
-    bench: lt.Machine | None = None,
-) -> Placement:
-    """Copies of a graph that exchange gradients, all on its GPU at the start; room for them besides."""
-    bench = gpus(many, device + 2 * nbytes) if bench is None else bench
-    kinds = [p.kind for p in bench.processors]
-    start = dict.fromkeys(("input", "weight"), tuple(kinds))
-    barriers = min(barriers, len(graph.ops) - 1)
-    return Placement(data_parallel(graph, kinds, barriers, nbytes), bench, start=start)
 
 
 def test_a_ring_of_three_sends_four_thirds_and_reads_what_the_last_one_sent() -> None:

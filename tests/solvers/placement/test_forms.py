@@ -17,9 +17,9 @@ from tests.effort import seeds
 from tests.oracles.brute_tiers import TooLarge, faster
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, tiny_graph, working_set
-from tests.solvers.placement.test_claims import in_bytes
-from tests.solvers.placement.test_limits import without_host
-from tests.solvers.placement.test_slots import scaled
+from tests.solvers.placement.claim_cases import in_bytes
+from tests.solvers.placement.graphs import scaled
+from tests.solvers.placement.machines import without_host
 
 pytestmark = pytest.mark.slow
 

@@ -12,44 +12,25 @@ from lowtide.models.derived.precedence import check_order, precedence
 from lowtide.models.graph import Accounting
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.bounds.any_order import bound_of_orders, raise_order_bounds
-from lowtide.solvers.placement.orders.ordered import Order, in_order, mutated, of_first
+from lowtide.solvers.placement.orders.ordered import of_first
 from lowtide.solvers.placement.orders.search import shifted
 from lowtide.solvers.placement.planner.planner import planned, portfolio
 from tests.placement_cases import (
     machine,
-    random_graph,
     training_problem,
     two_tiers,
     working_set,
 )
-from tests.solvers.placement.test_orders import every_order, times_of_orders
-from tests.strategies import random_graph as tiny_graph
-
-
-def free_problem(seed: int, accounting: Accounting = Accounting.COEXIST, ops: int = 5) -> lt.Placement:
-    """Few ops on a device a little larger than the largest of them, some on three tiers, some periodic."""
-    graph = replace(random_graph(seed, ops), accounting=accounting)
-    bench = machine(
-        working_set(graph) + seed % 4,
-        None if seed % 2 else 60,
-        latency=seed % 3 * 100,
-        shared=seed % 2 == 0,
-        ssd=seed % 4 > 1,
-    )
-    return lt.Placement(graph, bench, periodic=seed % 3 == 0, order="free")
-
-
-def fixed(problem: lt.Placement, order: Order) -> lt.Placement:
-    return replace(problem, graph=in_order(problem.graph, order), order="reference")
-
-
-def shuffled(graph: lt.Graph, random: Random) -> Order:
-    return mutated(random, graph, tuple(range(len(graph.ops))), 0.7)
-
-
-def bound_of(problem: lt.Placement) -> int:
-    peak = lt.solve(lt.Peak(problem.graph), threads=1).bound or 0
-    return bound_of_orders(problem, precedence(problem.graph).ancestors, peak=peak)
+from tests.solvers.placement.free_orders import (
+    MET,
+    bound_of,
+    every_order,
+    fixed,
+    free_problem,
+    shuffled,
+    small,
+    times_of_orders,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,27 +51,11 @@ def test_heads_tails_and_lags_on_one_machine(lags: list[Lag], time: int) -> None
     assert one_machine(durations, *heads_and_tails(durations, rows, lags)) == time
 
 
-MET = (16, 38, 42, 78, 84, 115, 135, 136, 192, 202, 204, 249, 286, 443, 463, 507, 510)
-"""Seeds of small problems whose bounds meet plans."""
-
-
 def layered(seed: int, accounting: Accounting) -> lt.Placement:
     """Activations alone, which take far longer to move than ops last."""
     graph = replace(lt.load(f"gen:layered?layers=3&width=3&seed={seed}"), accounting=accounting)
     bench = machine(working_set(graph) + seed % 3, None, ssd=seed % 2 == 1)
     return lt.Placement(graph, bench, order="free")
-
-
-def small(seed: int) -> lt.Placement:
-    """Three to six ops that take less than copies; a device with room for little more than one of them."""
-    rng = Random(seed)
-    graph = tiny_graph(rng, min_ops=3, max_ops=6, max_tensors=7, single_writer=seed % 2 > 0, max_duration=6)
-    bench = machine(
-        working_set(graph) + rng.randint(0, 2), rng.choice((None, 8)), shared=False, ssd=rng.random() < 0.3
-    )
-    channels = tuple(replace(c, bytes_per_s=10**9 // rng.choice((1, 2, 5))) for c in bench.channels)
-    periodic = rng.random() < 0.5
-    return lt.Placement(graph, replace(bench, channels=channels), periodic=periodic, order="free", start={})
 
 
 def test_no_plan_is_faster_than_the_bounds_of_its_order_and_of_all() -> None:

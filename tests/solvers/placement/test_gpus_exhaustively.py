@@ -14,9 +14,8 @@ from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
 from tests.oracles.brute_tiers import faster
 from tests.placement_cases import tiny_graph, working_set
-from tests.solvers.placement.test_exchange import exchanging
-from tests.solvers.placement.test_tmof import scaled
-from tests.solvers.placement.test_tmof_gpus import found_in, parallel
+from tests.solvers.placement.gpu_cases import exchanging, found_in, parallel
+from tests.solvers.placement.graphs import scaled
 
 MOST = 20_000
 """States of an exhaustive search, which suffice here: the seeds are those of 40 where they do."""

@@ -16,8 +16,7 @@ from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.brute_tiers import faster
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, odd_placement, tiny_placement, with_modes
-from tests.solvers.placement.test_slots import start_of
-from tests.solvers.placement.test_slots_tiers import plan_by
+from tests.solvers.placement.slot_cases import plan_by, start_of
 
 BOTH = pytest.mark.parametrize("accounting", list(lt.Accounting))
 SHORT = {"max_deterministic_time": "0.2"}

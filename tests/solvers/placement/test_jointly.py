@@ -7,55 +7,16 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.errors import InstanceError, UsageError
-from lowtide.models.graph import Accounting
-from lowtide.models.machine import Access, Channel, Machine, Processor, Tier
+from lowtide.models.machine import Access, Machine, Processor, Tier
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.bounds.returns import raise_by_returns
 from lowtide.solvers.placement.jointly import in_reference_order
 from lowtide.solvers.placement.reruns import sequenced
-from tests.oracles.brute_jointly import COPY, DEVICE, fastest_jointly
+from tests.oracles.brute_jointly import fastest_jointly
 from tests.placement_cases import working_set
-from tests.strategies import random_graph
-
-
-def two_tiers(memory: int | None, rate: int) -> Machine:
-    """Return a device of so many bytes and a host; `rate` in bytes per second."""
-    return Machine(
-        name="two",
-        tiers=(Tier(name="gpu", capacity=memory), Tier(name="host")),
-        processors=(Processor(name="p", kind="gpu", tiers=(Access(tier="gpu"),)),),
-        channels=tuple(
-            Channel(src=a, dst=b, bytes_per_s=rate) for a, b in (("gpu", "host"), ("host", "gpu"))
-        ),
-    )
-
-
-def chain(rng: Random, forwards: int) -> lt.Graph:
-    """Return a plain chain of random sizes and times."""
-    graph = lt.load(f"gen:backprop-chain?l={forwards}")
-    tensors = (replace(x, nbytes=rng.randint(0, 5)) for x in graph.tensors)
-    ops = (replace(op, duration_ns=rng.randint(1, 6), workspace=rng.randint(0, 1)) for op in graph.ops)
-    return replace(graph, tensors=tuple(tensors), ops=tuple(ops))
-
-
-def tiny(seed: int) -> lt.Placement:
-    """Return a problem of at most five ops: a chain, or anything with one writer for each tensor."""
-    rng = Random(seed)
-    graph = random_graph(
-        rng, min_ops=3, max_ops=5, max_tensors=6, single_writer=True, accountings=(Accounting.COEXIST,),
-        after=False, max_duration=5,
-    ) if seed % 3 == 0 else chain(rng, 2)  # fmt: skip
-    machine = two_tiers(working_set(graph) + rng.randint(0, 2), 10**9 // rng.choice((1, 2, 4)))
-    return lt.Placement(graph, machine, whole=True, start={"input": ("host",)}, recompute=True)
-
-
-def start_of(problem: lt.Placement) -> dict[int, int]:
-    """Return where exhaustive search may have initial tensors: as far in as they may be, and outside."""
-    return {
-        t: (DEVICE if "gpu" in problem.may_start(x.kind) else 0) | COPY
-        for t, x in enumerate(problem.graph.tensors)
-        if x.initial
-    }
+from tests.solvers.placement.graphs import chain
+from tests.solvers.placement.machines import two_tiers
+from tests.solvers.placement.second_runs import start_of, tiny
 
 
 def time_of(problem: lt.Placement | lt.Recompute) -> int:

@@ -18,6 +18,7 @@ from lowtide.solvers.placement.simulator.simulator import simulate, stay
 from lowtide.solvers.placement.simulator.simulator_case import make_case
 from tests.effort import many
 from tests.placement_cases import machine, random_graph, working_set
+from tests.solvers.placement.machines import without_host
 
 pytestmark = pytest.mark.slow
 
@@ -59,12 +60,6 @@ def claims(problem: Placement) -> tuple[int, int | None]:
             best = result.objective if best is None else min(best, result.objective)
     assert best is None or bound <= best
     return bound, best
-
-
-def without_host(bench: lt.Machine) -> lt.Machine:
-    """Return a machine's device and SSD."""
-    pairs = tuple(c for c in bench.channels if "host" not in (c.src, c.dst))
-    return replace(bench, tiers=(bench.tiers[0], bench.tiers[2]), channels=pairs, groups=())
 
 
 def slow_ssd(bench: lt.Machine) -> lt.Machine:

@@ -19,8 +19,7 @@ from tests.effort import seeds
 from tests.oracles.brute_placement import fastest
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import tiny_placement
-from tests.solvers.placement.test_slots import start_of
-from tests.solvers.placement.test_slots_tiers import plan_by
+from tests.solvers.placement.slot_cases import plan_by, start_of
 
 BOTH = pytest.mark.parametrize("accounting", list(lt.Accounting))
 

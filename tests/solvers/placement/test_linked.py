@@ -21,15 +21,7 @@ from lowtide.solvers.placement.relays import through_host
 from tests.effort import seeds
 from tests.oracles.brute_tiers import TooLarge, faster
 from tests.placement_cases import behind, machine, random_graph, tiny_graph, working_set
-
-
-def bypass(device: int, host: int | None) -> lt.Machine:
-    """Device, host and SSD, each with a channel to each other one, and joint caps at the device."""
-    bench = machine(device, host)
-    ways = (("host", "ssd"), ("ssd", "host"))
-    return replace(
-        bench, channels=(*bench.channels, *(lt.Channel(src=a, dst=b, bytes_per_s=10**7) for a, b in ways))
-    )
+from tests.solvers.placement.machines import bypass
 
 
 def test_tiers_that_are_connected_become_one() -> None:

@@ -33,8 +33,8 @@ from tests.oracles import brute_placement, brute_tiers
 from tests.oracles.price_certificates import in_parts
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import every_choice, machine, tiny_placement, training_problem, with_modes
-from tests.solvers.placement.test_claims import bounds, in_bytes, small
-from tests.solvers.placement.test_slots import start_of
+from tests.solvers.placement.claim_cases import bounds, in_bytes, small
+from tests.solvers.placement.slot_cases import start_of
 
 SYSTEMS = tuple(m.name for m in ROOM.methods if any(option.name == "strict" for option in m.options))
 OPTIONS = {"local-search": {"runs": "60"}}

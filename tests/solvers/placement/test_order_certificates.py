@@ -17,7 +17,7 @@ from lowtide.solvers.certify import certified
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.bounds.prices import sample_data
 from tests.oracles.lag_certificates import GRAPH, RIGHT, SETTING, bad_lags, lagging, too_high
-from tests.solvers.placement.test_free_orders import MET, bound_of, fixed, free_problem, shuffled, small
+from tests.solvers.placement.free_orders import MET, bound_of, fixed, free_problem, shuffled, small
 
 
 def coexisting(seed: int) -> lt.Placement:

@@ -1,6 +1,5 @@
 """Free orders: what the verifier takes, against exhaustive search over all orders, who refuses them."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -13,34 +12,12 @@ from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.methods import ROOM
 from lowtide.solvers.placement.orders.ordered import Order, crossed, in_order, mutated, of_first
 from tests.effort import seeds
-from tests.oracles.brute_placement import COPY, DEVICE, fastest
-from tests.placement_cases import tiny_placement, training_problem
+from tests.placement_cases import training_problem
+from tests.solvers.placement.free_orders import times_of_orders
 
 
 def shuffled(graph: lt.Graph, random: Random) -> Order:
     return mutated(random, graph, tuple(range(len(graph.ops))), 0.7)
-
-
-def every_order(graph: lt.Graph, head: Order = ()) -> Iterator[Order]:
-    """Yield all orders that keep the precedence."""
-    if len(head) == len(graph.ops):
-        yield head
-    for k, before in enumerate(precedence(graph).predecessors):
-        if k not in head and {*before} <= {*head}:
-            yield from every_order(graph, (*head, k))
-
-
-def times_of_orders(seed: int, accounting: Accounting) -> tuple[lt.Placement, list[int | None]]:
-    """Return a tiny problem of whole tensors in a free order, and the least time in each order, by search."""
-    problem = replace(tiny_placement(seed, accounting), order="free")
-    host = problem.machine.tiers[1].name
-    start = {
-        t: COPY if problem.may_start(x.kind) == (host,) else DEVICE
-        for t, x in enumerate(problem.graph.tensors)
-        if x.initial
-    }
-    graphs = [in_order(problem.graph, order) for order in every_order(problem.graph)]
-    return problem, [fastest(graph, problem.machine, start) for graph in graphs]
 
 
 @pytest.mark.parametrize("accounting", list(Accounting))

@@ -21,6 +21,7 @@ from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, random_graph, working_set
+from tests.solvers.placement.planner_plans import plans_of_small_cases
 
 
 @pytest.mark.parametrize("seed", seeds(60))
@@ -236,24 +237,11 @@ def test_what_must_start_on_the_device_does_not_fit() -> None:
 
 PLAIN = """
 import numba, sys
-from tests.solvers.placement.test_planner import plans_of_small_cases
+from tests.solvers.placement.planner_plans import plans_of_small_cases
 from tests.effort import seeds
 assert numba.config.DISABLE_JIT
 sys.stdout.write(plans_of_small_cases())
 """
-
-
-def plans_of_small_cases() -> str:
-    """Return what the planner makes of some small cases, plans with all that is in them."""
-    found = []
-    for seed in (2, 6, 11, 12, 15):
-        graph = random_graph(seed)
-        bench = machine(working_set(graph) + 4, [None, 10][seed % 2], latency=700 * (seed % 3))
-        problem = Placement(graph, bench, periodic=True, start={"input": ("gpu", "host", "ssd")})
-        found += [
-            repr(planned(problem, setting)) for setting in (Setting(chunk=3), Setting(chunk=2, slots=0))
-        ]
-    return "\n".join(found)
 
 
 @pytest.mark.slow

@@ -13,7 +13,9 @@ from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.placement.jointly import solve_jointly
 from tests.oracles.brute_jointly import fastest_jointly
 from tests.placement_cases import working_set
-from tests.solvers.placement.test_jointly import chain, start_of, two_tiers
+from tests.solvers.placement.graphs import chain
+from tests.solvers.placement.machines import two_tiers
+from tests.solvers.placement.second_runs import start_of
 
 Starts = dict[str, tuple[str, ...]]
 ANYWHERE: Starts = {}

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.prices import Prices, price_bound, priced, window_prices
-from lowtide.formulations.placement.sample_data import SampleData
+from lowtide.formulations.placement.prices import price_bound, window_prices
 from lowtide.formulations.placement.samples_lp import build, sampled_prices
 from lowtide.formulations.placement.windows import disjoint, windows
 from lowtide.instances import load_problem
@@ -20,6 +19,7 @@ from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
+from tests.solvers.placement.price_cases import any_prices, overwritten
 
 
 def by_program(problem: Placement, samples: list[int] | None = None) -> int:
@@ -43,22 +43,6 @@ def by_windows(problem: Placement) -> int:
     return max(low, bound)
 
 
-def any_prices(data: SampleData, seed: int) -> Prices:
-    """Return random prices at random samples."""
-    rng = np.random.default_rng(seed)
-    around = 2 * len(data.duration)
-    instants = {int(c) for c in rng.integers(0, around, size=int(rng.integers(1, 9)))}
-    samples = sorted(instants | (set() if data.periodic else {-1}))
-    epochs = len(data.epochs(samples))
-    rate = max(cap.rate for cap in data.caps)
-
-    def some(count: int) -> list[float]:
-        return [float(p) for p in rng.choice([0, 0.2, 1], size=count) * rng.random(count) * 10**9 / rate]
-
-    room = [some(len(samples)) if t.capacity is not None else [0.0] * len(samples) for t in data.outer]
-    return priced(data, samples, some(len(samples)), room, [some(epochs) for _ in data.caps])
-
-
 def stall_of_plans(problem: Placement) -> int | None:
     """Return the least stall of some plans."""
     ideal = sum(op.duration_ns for op in problem.graph.ops)
@@ -70,17 +54,6 @@ def stall_of_plans(problem: Placement) -> int | None:
             assert objective is not None
             found.append(objective - ideal)
     return min(found, default=None)
-
-
-def overwritten(graph: lt.Graph, seed: int) -> lt.Graph:
-    """Return the graph with some updates that do not read what they overwrite."""
-    rng = np.random.default_rng(seed)
-    ops = []
-    for op in graph.ops:
-        both = set(op.reads) & set(op.writes)
-        pure = both if rng.random() < 0.5 else set()
-        ops.append(replace(op, reads=tuple(t for t in op.reads if t not in pure)))
-    return replace(graph, ops=tuple(ops))
 
 
 @pytest.mark.parametrize("periodic", [True, False])

@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.linear_program import SECOND, LinearProgram, ProgramBuilder
+from lowtide.formulations.linear_program import LinearProgram
 from lowtide.formulations.placement.lanes import lanes
-from lowtide.formulations.placement.slots_lp import SlotProgram, build
+from lowtide.formulations.placement.slots_lp import build
 from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.instances.transforms.data_parallel import data_parallel
@@ -23,7 +23,8 @@ from lowtide.solvers.placement.replicas.commands import Command, commands
 from lowtide.solvers.placement.replicas.runtime import RULES, carry_out
 from lowtide.solvers.placement.replicas.share import Replicas, replicas
 from tests.effort import chosen
-from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, RATE_OUT, found_in, parallel
+from tests.solvers.placement.gpu_cases import CASES, found_in, in_step_program, parallel
+from tests.solvers.placement.machines import RATE_IN, RATE_OUT, linked
 
 SQUEEZENET = (
     "onnx:squeezenet?train=1,batch=64,blocks=14,machine=v100x4-16g-shared-pcie3,start=device,"
@@ -49,26 +50,6 @@ SPILL = lt.Graph(
         lt.Op(name="c", reads=(0,), duration_ns=1000),
     ),
 )
-
-
-def linked(many: int, memory: int, rate_out: int, rate_in: int, between: int | None = None) -> lt.Machine:
-    """GPUs on one link to the host, in bytes/s each way; perhaps with channels between the first two."""
-    homes = [f"gpu{g}" for g in range(many)]
-    outs, ins = ([(x, "host") for x in homes], [("host", x) for x in homes])
-    channels = [lt.Channel(src=a, dst=b, bytes_per_s=rate_out) for a, b in outs]
-    channels += [lt.Channel(src=a, dst=b, bytes_per_s=rate_in) for a, b in ins]
-    if between is not None:
-        pairs = (homes[:2], homes[1::-1])
-        channels += [lt.Channel(src=a, dst=b, bytes_per_s=between) for a, b in pairs]
-    return lt.Machine(
-        tiers=(*(lt.Tier(name=x, capacity=memory) for x in homes), lt.Tier(name="host")),
-        processors=tuple(lt.Processor(name=x, kind=x, tiers=(lt.Access(tier=x),)) for x in homes),
-        channels=tuple(channels),
-        groups=(
-            lt.ChannelGroup(name="out", channels=tuple(outs), bytes_per_s=rate_out),
-            lt.ChannelGroup(name="in", channels=tuple(ins), bytes_per_s=rate_in),
-        ),
-    )
 
 
 def check_bounds(problem: Placement, best: int) -> None:
@@ -152,29 +133,6 @@ def test_plans_in_step_and_in_turn_stand_in_their_order(graph: lt.Graph, device:
     assert result.objective == min(result.facts[key] for key in ("in_step", "in_turn") if key in result.facts)
     if "in_step_bound" in result.facts and "in_step" in result.facts:
         assert alone.bound <= result.facts["in_step_bound"] <= result.facts["in_step"]
-
-
-def in_step_program(slots: SlotProgram, many: int) -> LinearProgram:
-    """Return the program of several lanes in step: rows of each, channels together, the same stalls."""
-    one, stalls = slots.program, set(slots.stalls)
-    builder = ProgramBuilder(bytes_unit=1, time_unit=1)
-    number = [
-        [
-            builder.variable(one.upper[j], one.unit[j], one.cost[j]) if g == 0 or j not in stalls else j
-            for j in range(len(one.upper))
-        ]
-        for g in range(many)
-    ]
-    for r, (low, scale) in enumerate(zip(one.low, one.scale, strict=True)):
-        terms = [(one.column[k], one.value[k]) for k in range(one.first[r], one.first[r + 1])]
-        if any(value == -SECOND for _, value in terms):  # a channel
-            length = [(j, value) for j, value in terms if j in stalls]
-            flows = [(number[g][j], value) for g in range(many) for j, value in terms if j not in stalls]
-            builder.row(flows + length, low, scale)
-        else:
-            for g in range(many):
-                builder.row([(number[g][j], value) for j, value in terms], low, scale)
-    return builder.done()
 
 
 @pytest.mark.parametrize(("graph", "device"), chosen(CASES))

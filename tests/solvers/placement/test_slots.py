@@ -20,23 +20,13 @@ from lowtide.solvers.engines.highs_lp import primal_values
 from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slots
 from lowtide.solvers.placement.models.slots_plan import decode
 from tests.effort import seeds
-from tests.oracles.brute_placement import COPY, DEVICE, fastest
+from tests.oracles.brute_placement import fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
+from tests.solvers.placement.graphs import scaled, weights
+from tests.solvers.placement.slot_cases import start_of
 
 SCALE = 10_000
 STARTS = (None, {"input": ("gpu",), "weight": ("gpu",)}, {"input": ("host",), "weight": ("host", "gpu")})
-
-
-def scaled(graph: lt.Graph, factor: int) -> lt.Graph:
-    """More bytes and more time, at the same rates."""
-    return replace(
-        graph,
-        tensors=tuple(replace(t, nbytes=t.nbytes * factor) for t in graph.tensors),
-        ops=tuple(
-            replace(op, duration_ns=op.duration_ns * factor, workspace=op.workspace * factor)
-            for op in graph.ops
-        ),
-    )
 
 
 def bound_of(problem: Placement) -> int:
@@ -76,16 +66,6 @@ def test_latencies_only_cost(seed: int) -> None:
     assert result.status is not lt.Status.FAILED, result.detail
     if result.objective is not None:
         assert result.objective >= bound_of(problem)
-
-
-def start_of(problem: Placement) -> dict[int, int]:
-    assert problem.start is not None
-    places = {"gpu": DEVICE, "host": COPY}
-    return {
-        t: sum(places[tier] for tier in problem.start[x.kind])
-        for t, x in enumerate(problem.graph.tensors)
-        if x.initial
-    }
 
 
 @pytest.mark.parametrize("seed", seeds(60))
@@ -134,18 +114,6 @@ def test_what_does_not_fit_in_the_host_cannot_leave() -> None:
     assert "30 bytes are needed then or later, expected at most 29" in result.detail
     tight = lt.solve(Placement(graph, machine(20, 10, ssd=False)), "slot-lp", threads=1)
     assert tight.status is lt.Status.OPTIMAL
-
-
-def weights(*sizes: int) -> lt.Graph:
-    """Weights that are read one after the other and kept."""
-    return lt.Graph(
-        name="weights",
-        tensors=tuple(
-            lt.Tensor(name=f"w{i}", nbytes=size, kind="weight", initial=True, final=True)
-            for i, size in enumerate(sizes)
-        ),
-        ops=tuple(lt.Op(name=f"op{i}", reads=(i,), duration_ns=100) for i in range(len(sizes))),
-    )
 
 
 @pytest.mark.parametrize(

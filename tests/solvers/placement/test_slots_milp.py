@@ -1,16 +1,15 @@
 """The slot model for whole tensors: as fast as exhaustive search, and every plan is a point of it."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement import slots_milp as placement_slots_milp
-from lowtide.formulations.placement.pieces import Cut, Piece, coarse
+from lowtide.formulations.placement.pieces import Cut, coarse
 from lowtide.formulations.placement.sequence import Copying, Order, Stay, longest_stall, timing
 from lowtide.formulations.placement.sequence_plan import plan
-from lowtide.formulations.placement.slots_milp import SlotMilp, build
+from lowtide.formulations.placement.slots_milp import build
 from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
@@ -19,8 +18,8 @@ from lowtide.solvers.engines.highs import solve_highs
 from lowtide.solvers.placement.models.slots_sample import instants, set_values
 from tests.effort import seeds
 from tests.oracles.brute_placement import fastest
-from tests.placement_cases import machine, random_graph, tiny_placement, working_set
-from tests.solvers.placement.test_slots import scaled, start_of
+from tests.placement_cases import machine, tiny_placement
+from tests.solvers.placement.slot_cases import case, ragged, start_of, worst_row
 
 OPEN = (7, 20)
 """Seeds where copies in parts would be faster: the bound stays below."""
@@ -43,56 +42,6 @@ def test_as_fast_as_cpsat(seed: int) -> None:
     problem = tiny_placement(seed)
     other = lt.solve(problem, "cpsat", threads=1, time_limit=None)
     assert lt.solve(problem, "slot-milp", threads=1, time_limit=None).objective == other.objective
-
-
-def case(seed: int, *, latency: int = 0) -> Placement:
-    """A random iteration with little room, in whole tensors."""
-    graph = scaled(random_graph(seed, 9), 10_000)
-    bench = machine(working_set(graph) + (seed % 5) * 40_000, None, latency=latency, ssd=False)
-    start = {"input": ("gpu", "host") if seed % 2 else ("host",), "weight": ("gpu", "host")[: 1 + seed % 2]}
-    return Placement(graph, bench, whole=True, start=start)
-
-
-def ragged(cut: Cut, seed: int) -> Cut:
-    """Cut some runs and some stalls into several pieces."""
-    pieces: list[Piece] = []
-    for x, piece in enumerate(cut.pieces):
-        if (x + seed) % 3 or (piece.run and (piece.length or 0) < 3):
-            pieces.append(piece)
-        elif piece.run:
-            third = (piece.length or 0) // 3
-            pieces += [replace(piece, length=third)] * 2 + [
-                replace(piece, length=(piece.length or 0) - 2 * third)
-            ]
-        else:
-            pieces += [replace(piece, length=700_000 * (1 + seed % 3)), replace(piece, length=90_000), piece]
-    return Cut(cut.data, tuple(pieces))
-
-
-def worst_row(built: SlotMilp) -> float:
-    """Return by how much a row is violated at the values of the variables, relative to its largest term."""
-    from pyomo.environ import Constraint, value
-    from pyomo.repn import generate_standard_repn
-
-    worst = 0.0
-    for row in built.model.component_data_objects(Constraint, active=True):
-        linear = generate_standard_repn(row.body)
-        terms = [c * value(v) for c, v in zip(linear.linear_coefs, linear.linear_vars, strict=True)]
-        body = sum(terms) + value(linear.constant)
-        size = max([1.0, *(abs(term) for term in terms)])
-        low = -float("inf") if row.lower is None else value(row.lower)
-        high = float("inf") if row.upper is None else value(row.upper)
-        worst = max(worst, (low - body) / size, (body - high) / size)
-    for variable in every_variable(built.model):
-        assert variable.lb is None or variable.value >= variable.lb
-        assert variable.ub is None or variable.value <= variable.ub
-    return worst
-
-
-def every_variable(model: Any) -> list[Any]:
-    from pyomo.environ import Var
-
-    return list(model.component_data_objects(Var))
 
 
 @pytest.mark.parametrize("method", ["belady", "autoswap", "demand-lru", "local-search"])

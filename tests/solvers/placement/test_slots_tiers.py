@@ -20,8 +20,7 @@ from tests.oracles.brute_placement import fastest
 from tests.oracles.brute_tiers import TooLarge, faster
 from tests.oracles.random_placement import brief_period, random_placement
 from tests.placement_cases import machine, tiny_placement
-from tests.solvers.placement.test_slots import start_of
-from tests.solvers.placement.test_slots_milp import ragged, worst_row
+from tests.solvers.placement.slot_cases import plan_by, ragged, start_of, worst_row
 
 pytestmark = pytest.mark.slow
 
@@ -42,15 +41,6 @@ def _few_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
 def question(seed: int, accounting: lt.Accounting) -> Placement:
     """Up to five ops, any channels and joint caps, in whole tensors; a third tier in two of five."""
     return replace(random_placement(seed, ops=5, accounting=accounting), whole=True)
-
-
-def plan_by(problem: Placement, method: str) -> lt.Plan | None:
-    """Return a method's plan; None if it refuses the problem or finds none."""
-    options = {"runs": "50"} if method == "local-search" else {}
-    try:
-        return lt.solve(problem, method, threads=1, options=options).plan
-    except lt.UsageError:
-        return None
 
 
 def of_form(problem: Placement, form: str) -> lt.Result:

@@ -29,40 +29,7 @@ from lowtide.solvers.placement.simulator.simulator import Decisions
 from lowtide.solvers.placement.simulator.simulator_case import NEVER, Case, make_case
 from tests.effort import seeds
 from tests.placement_cases import machine, training_problem, working_set
-
-
-def network(kinds: str, *, gradients: bool = False) -> lt.Graph:
-    """A layer per letter (C: convolution) makes 10 bytes in 1000 ns; a loss; backward ops, last first."""
-    names = {"C": "Conv", "R": "Relu"}
-    tensors = [lt.Tensor(name=f"x{k}", nbytes=10) for k in range(len(kinds))]
-    ops = [
-        lt.Op(
-            name=f"f{k}",
-            kind=names[c],
-            reads=(k - 1,) if k else (),
-            writes=(k,),
-            duration_ns=1000,
-        )
-        for k, c in enumerate(kinds)
-    ]
-    last = len(kinds) - 1
-    if gradients:
-        tensors += [lt.Tensor(name=f"g{k}", nbytes=0) for k in range(last + 1)]
-    ops.append(
-        lt.Op(
-            name="loss",
-            kind="Loss",
-            reads=(last,),
-            writes=(2 * last + 1,) if gradients else (),
-            duration_ns=1000,
-        )
-    )
-    for k in reversed(range(last)):
-        more = (last + 2 + k,) if gradients else ()
-        made = (last + 1 + k,) if gradients else ()
-        kind = f"{names[kinds[k + 1]]}Backward"
-        ops.append(lt.Op(name=f"b{k}", kind=kind, reads=(k, *more), writes=made, duration_ns=1000))
-    return lt.Graph(name=kinds, tensors=tuple(tensors), ops=tuple(ops))
+from tests.solvers.placement.graphs import network
 
 
 def on(graph: lt.Graph, device: int) -> lt.Placement:

@@ -13,17 +13,7 @@ from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slot
 from tests.effort import seeds
 from tests.oracles.random_placement import brief_period
 from tests.placement_cases import machine, random_graph, tiny_graph, working_set
-
-
-def scaled(graph: lt.Graph, factor: int) -> lt.Graph:
-    return replace(
-        graph,
-        tensors=tuple(replace(t, nbytes=t.nbytes * factor) for t in graph.tensors),
-        ops=tuple(
-            replace(op, duration_ns=op.duration_ns * factor, workspace=op.workspace * factor)
-            for op in graph.ops
-        ),
-    )
+from tests.solvers.placement.graphs import scaled, spill
 
 
 @pytest.mark.parametrize("seed", seeds(30))
@@ -45,26 +35,6 @@ def test_plans_verify_and_are_above_the_bound_of_all_plans(seed: int) -> None:
     best = plan_in_rounds(problem, data, context, 64)
     assert best is not None
     assert problem.evaluate(best.plan) <= 1.002 * result.objective
-
-
-def spill() -> lt.Graph:
-    """A tensor of 10,000 bytes that is idle while an op of 100 us needs nearly all the memory."""
-    return lt.Graph(
-        name="spill",
-        tensors=(
-            lt.Tensor(name="a", nbytes=10_000),
-            lt.Tensor(name="b", nbytes=5_000),
-            lt.Tensor(name="c", nbytes=20_000),
-            lt.Tensor(name="d", nbytes=5_000),
-        ),
-        ops=(
-            lt.Op(name="make", writes=(0,), duration_ns=100_000),
-            lt.Op(name="before", writes=(1,), duration_ns=100_000),
-            lt.Op(name="fill", writes=(2,), duration_ns=100_000),
-            lt.Op(name="behind", writes=(3,), duration_ns=100_000),
-            lt.Op(name="use", reads=(0,), duration_ns=100_000),
-        ),
-    )
 
 
 def test_swaps_beside_the_ops_around_take_3_967_ms() -> None:

@@ -1,56 +1,20 @@
 """TMOF's model on several GPUs with a shared link: plans verify, and the forms stand in their order."""
 
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 
 import pytest
 
 import lowtide as lt
 from lowtide.formulations.placement.lanes import lanes
-from lowtide.instances.transforms.data_parallel import data_parallel
 from lowtide.models.problems.placement import Placement
-from lowtide.solvers.placement.replicas.share import Replicas, replicas
 from tests.effort import chosen, seeds
-from tests.placement_cases import random_graph, tiny_graph, working_set
-from tests.solvers.placement.test_tmof import scaled, spill
+from tests.solvers.placement.gpu_cases import CASES, case, parallel
+from tests.solvers.placement.graphs import spill
+from tests.solvers.placement.machines import RATE_IN, RATE_OUT, gpus
 
-RATE_OUT, RATE_IN = 5_000_000, 6_000_000
 ROUNDING = 200
 """ns: copies end at whole ns, a few in each op."""
-
-
-def gpus(many: int, device: int, *, shared: int = 1) -> lt.Machine:
-    """GPUs with links of their own, and a host link as fast as `shared` of them."""
-    names = [f"gpu{g}" for g in range(many)]
-    outward, inward = tuple((name, "host") for name in names), tuple(("host", name) for name in names)
-    return lt.Machine(
-        name=f"{many} GPUs",
-        tiers=(*(lt.Tier(name=name, capacity=device) for name in names), lt.Tier(name="host")),
-        processors=tuple(lt.Processor(name=name, kind=name, tiers=(lt.Access(tier=name),)) for name in names),
-        channels=tuple(
-            lt.Channel(src=a, dst=b, bytes_per_s=RATE_IN if a == "host" else RATE_OUT)
-            for a, b in (*outward, *inward)
-        ),
-        groups=(
-            lt.ChannelGroup(name="out", channels=outward, bytes_per_s=RATE_OUT * shared),
-            lt.ChannelGroup(name="in", channels=inward, bytes_per_s=RATE_IN * shared),
-        ),
-    )
-
-
-def parallel(graph: lt.Graph, many: int, device: int, *, shared: int = 1) -> Placement:
-    """Copies of a graph, everything on its GPU at the start."""
-    bench = gpus(many, device, shared=shared)
-    kinds = [p.kind for p in bench.processors]
-    start = dict.fromkeys(("input", "weight"), tuple(kinds))
-    return Placement(data_parallel(graph, kinds), bench, start=start)
-
-
-def found_in(problem: Placement) -> Replicas:
-    found = replicas(problem)
-    assert found is not None
-    return found
 
 
 def alone(graph: lt.Graph, device: int, slower: int = 1) -> Placement:
@@ -74,27 +38,6 @@ def best(problem: Placement, share: str = "joint") -> int | None:
     none = result.status is lt.Status.INFEASIBLE or "Infeasible" in result.detail
     assert through or none, result.detail
     return result.objective
-
-
-@cache
-def case(seed: int) -> tuple[lt.Graph, int]:
-    graph = scaled(random_graph(seed, 8) if seed % 2 else tiny_graph(seed), 10_000)
-    return graph, working_set(graph) + (1 + seed % 6) * 30_000
-
-
-@cache
-def chain(seed: int, percent: int) -> tuple[lt.Graph, int]:
-    """A training chain whose tensors have few bytes, and a part of its peak."""
-    graph = lt.load(f"gen:skipchain?n=14&seed={seed}")
-    graph = replace(graph, tensors=tuple(replace(t, nbytes=t.nbytes // 2_000) for t in graph.tensors))
-    peak = lt.Peak(graph).evaluate(tuple(range(len(graph.ops))))
-    return graph, max(peak * percent // 100, working_set(graph))
-
-
-CASES = [
-    *(case(seed) for seed in range(12)),
-    *(chain(seed, part) for seed in (1, 3, 4, 5) for part in (90, 75)),
-]
 
 
 @pytest.mark.parametrize("seed", seeds(16))

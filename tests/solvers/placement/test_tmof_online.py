@@ -7,7 +7,8 @@ from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.policies.tmof_online import SHARES, decide
 from lowtide.solvers.placement.replicas.share import replicas
 from lowtide.solvers.placement.simulator.simulator_case import Case, make_case
-from tests.solvers.placement.test_tmof_gpus import CASES, RATE_IN, parallel
+from tests.solvers.placement.gpu_cases import CASES, parallel
+from tests.solvers.placement.machines import RATE_IN
 
 
 def pyramid(layers: int = 6) -> lt.Graph:

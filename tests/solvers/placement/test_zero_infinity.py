@@ -9,7 +9,7 @@ import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.policies.zero_infinity import Infinity, Limits
 from tests.effort import seeds
-from tests.solvers.placement.test_zero_offload import (
+from tests.solvers.placement.zero_training import (
     bench,
     carried_out,
     delayed_layers,

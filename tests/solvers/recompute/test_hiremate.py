@@ -17,7 +17,7 @@ from lowtide.solvers.engines.highs import solve_highs
 from lowtide.solvers.recompute.blocks import hiremate
 from lowtide.solvers.recompute.blocks.parts import parts
 from tests.oracles.brute_layers import Run, judged
-from tests.solvers.recompute.test_rockmate import STEPS, layers, slower_than_once, tight
+from tests.solvers.recompute.layers import STEPS, layers, slower_than_once, tight
 from tests.strategies import random_graph
 
 FEW = {"save-budgets": "3", "peak-budgets": "2", "leaf": "2", "parts": "4"}

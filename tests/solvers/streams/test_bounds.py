@@ -13,7 +13,7 @@ from lowtide.solvers.streams.bounds import critical_path, work_before
 from tests.effort import seeds
 from tests.oracles.brute_makespan import fastest_schedule
 from tests.oracles.brute_streams import partitions
-from tests.solvers.streams.test_stages import with_shares
+from tests.solvers.streams.stages import with_shares
 from tests.strategies import random_graph
 
 

@@ -19,23 +19,11 @@ from tests.effort import seeds
 from tests.oracles.brute_force import must_precede
 from tests.oracles.brute_makespan import fastest_schedule
 from tests.oracles.brute_parallel import least_critical_path, most_memory
-from tests.solvers.streams.test_stages import with_shares
+from tests.solvers.streams.events import question
+from tests.solvers.streams.stages import with_shares
 from tests.strategies import random_graph
 
 EVENTS = ("auto", "matching", "nimble", "lios", "opara", "asap", "sequential")
-
-
-def question(seed: int) -> lt.Streams:
-    rng = Random(seed)
-    graph = random_graph(rng, max_ops=6, max_duration=9)
-    return lt.Streams(
-        with_shares(graph, rng),
-        contention=rng.choice(("none", "proportional")),
-        parts=4,
-        sync_ns=rng.choice((0, 0, 1, 3)),
-        memory=rng.choice((None, None, rng.randint(0, 14))),
-        streams=rng.choice((None, None, 1, 2, 3)),
-    )
 
 
 @pytest.mark.parametrize("seed", seeds(300))

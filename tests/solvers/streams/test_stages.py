@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from random import Random
-
 import pytest
 
 import lowtide as lt
 from lowtide.solvers.streams.stages import Pruning, blocks_of, program
 from tests.effort import seeds
 from tests.oracles.brute_streams import fastest_stages
-from tests.strategies import random_graph
+from tests.solvers.streams.stages import question
 
 PRUNED, ALL = Pruning(most_ops=3, most_groups=8), Pruning(endings="all")
 COUNTS = [
@@ -136,24 +133,6 @@ def test_frontier_of_time_and_memory(name: str, number: int, points: list[tuple[
         memory = nbytes - 1
     last = lt.Streams(graph, contention="fluid", memory=memory)
     assert program(last, blocks[number], Pruning(), executed=before).cost is None
-
-
-def question(seed: int, ops: int = 5) -> lt.Streams:
-    rng = Random(seed)
-    graph = random_graph(rng, max_ops=ops, max_duration=9)
-    return lt.Streams(
-        with_shares(graph, rng),
-        contention=rng.choice(("fluid", "half-serial")),
-        parts=4,
-        sync_ns=rng.choice((0, 0, 1, 3)),
-        memory=rng.choice((None, rng.randint(0, 14))),
-        streams=rng.choice((None, None, 1, 2)),
-    )
-
-
-def with_shares(graph: lt.Graph, rng: Random) -> lt.Graph:
-    ops = (replace(op, modes=(), inplace=(), share=rng.choice((None, 1, 2, 3, 4))) for op in graph.ops)
-    return replace(graph, ops=tuple(ops))
 
 
 @pytest.mark.parametrize("seed", seeds(300))
