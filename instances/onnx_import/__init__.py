@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...models.errors import InstanceError
 from ...models.graph import Graph
 from .backward import BackwardPass, differentiable_storages
 from .dependence import check_order
@@ -43,6 +44,8 @@ def load_onnx(
     train: bool = False,
     weights: bool = False,
     conv: str = "",
+    branch: str = "",
+    bodies: str = "least",
 ) -> Graph:
     """Return the computation graph of an ONNX model.
 
@@ -60,6 +63,11 @@ def load_onnx(
         Keep the bytes of the weights.
     conv
         ``"modes"``: a mode for each algorithm of a convolution.
+    branch
+        ``"then"`` or ``"else"``: each If whose condition is not known gives way to that branch.
+    bodies
+        ``"least"``: the bodies of control flow take the least peak of all their orders; ``"file"``: the peak
+        of the order in the file.
 
     Raises
     ------
@@ -79,25 +87,53 @@ def load_onnx(
     where = str(path) if Path(path_or_name) == path else f"onnx:{name}"
     model = read_model(path)
     check_order(model.graph, where)
-    sized = size_model(model, where, batch, dims or {})
-    network = build_network(sized, train=train)
+    sized = size_model(model, where, batch, dims or {}, branch)
+    network = build_network(sized, where, train=train, branch=branch)
+    if train:
+        _refuse_control_flow(network, where)
     wanted = differentiable_storages(network, where) if train else set()
-    draft = Draft(algorithms=conv == "modes")
+    draft = Draft(algorithms=conv == "modes", reorder=bodies == "least")
     forward = ForwardPass(network, draft, train=train)
     if train:
         BackwardPass(forward, wanted)
     options = {"batch": batch, **(dims or {})}
-    words = [name, *["train"] * train, *(f"{k}{v}" for k, v in options.items() if v), *["modes"] * bool(conv)]
+    words = [
+        name,
+        *["train"] * train,
+        *(f"{k}{v}" for k, v in options.items() if v),
+        *["modes"] * bool(conv),
+        branch,
+    ]
     graph = Graph(
-        name="-".join(words),
+        name="-".join(filter(None, words)),
         tensors=tuple(draft.tensors),
         ops=tuple(draft.ops),
         provenance={
             **_provenance(where, sized, network, dims or {}, train=train),
             **({"conv": conv} if conv else {}),
+            **({"branch": branch} if branch else {}),
+            **_control_flow(network, bodies),
         },
     )
     return graph if weights else graph.drop({"weight"})
+
+
+def _refuse_control_flow(network: Network, where: str) -> None:
+    for node in network.nodes:
+        if node.bodies:
+            step = (
+                "branch=then or branch=else takes one branch" if node.op_type == "If" else "unroll it first"
+            )
+            raise InstanceError(
+                f"{where}: node {node.name!r}: found operator {node.op_type}, expected no control flow for "
+                f"training; {step}"
+            )
+
+
+def _control_flow(network: Network, bodies: str) -> dict[str, Any]:
+    """Return what the provenance says of bodies: the ops that have some, and what their workspace is."""
+    names = [node.name for node in network.nodes if node.bodies]
+    return {"control_flow": {"ops": names, "workspace": f"{bodies} peak of the bodies"}} if names else {}
 
 
 def _provenance(

@@ -17,6 +17,8 @@ ARGUMENTS: dict[str, frozenset[int]] = {
         "DFT": (1, 2),
         "Dropout": (1, 2),
         "Expand": (1,),
+        "If": (0,),
+        "Loop": (0, 1),
         "MaxUnpool": (2,),
         "NonMaxSuppression": (2, 3, 4),
         "OneHot": (1,),

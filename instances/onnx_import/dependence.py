@@ -26,8 +26,7 @@ def operator(node: Any) -> str:
 
 def real_inputs(graph: Any) -> list[Any]:
     """Return the graph inputs that are no initializers."""
-    weights = {tensor.name for tensor in graph.initializer}
-    weights.update(sparse.values.name for sparse in graph.sparse_initializer)
+    weights = set(initializers(graph))
     return [info for info in graph.input if info.name not in weights]
 
 
@@ -51,24 +50,44 @@ def is_dynamic(node: Any, names: set[str]) -> bool:
     )
 
 
-def captured_names(node: Any) -> list[str]:
-    """Return the outer names that the subgraphs of a node read, in order, without repetition."""
-    captured: dict[str, None] = {}
+def bodies(node: Any) -> dict[str, Any]:
+    """Return the subgraphs of a node by the name of their attribute, numbered if it holds several."""
+    found = {}
     for attribute in node.attribute:
-        for body in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-            local = {info.name for info in body.input} | {t.name for t in body.initializer} | {""}
-            for inner in body.node:
-                reads = [*inner.input, *captured_names(inner)]
-                captured.update((name, None) for name in reads if name not in local)
-                local.update(inner.output)
-            captured.update((info.name, None) for info in body.output if info.name not in local)
+        if attribute.HasField("g"):
+            found[str(attribute.name)] = attribute.g
+        found.update((f"{attribute.name} {k}", body) for k, body in enumerate(attribute.graphs))
+    return found
+
+
+def captured_names(node: Any) -> list[str]:
+    """Return the outer names that the subgraphs of a node read or return, in order, without repetition."""
+    return list(dict.fromkeys(name for body in bodies(node).values() for name in captured_by(body)))
+
+
+def captured_by(body: Any) -> list[str]:
+    """Return the outer names that one subgraph reads or returns, in order, without repetition."""
+    captured: dict[str, None] = {}
+    local = {"", *(info.name for info in body.input), *initializers(body)}
+    for inner in body.node:
+        reads = [*inner.input, *captured_names(inner)]
+        captured.update((name, None) for name in reads if name not in local)
+        local.update(inner.output)
+    captured.update((info.name, None) for info in body.output if info.name not in local)
     return list(captured)
+
+
+def initializers(graph: Any) -> list[str]:
+    """Return the names of the initializers, dense and sparse."""
+    return [
+        *(t.name for t in graph.initializer),
+        *(sparse.values.name for sparse in graph.sparse_initializer),
+    ]
 
 
 def check_order(graph: Any, where: str) -> None:
     """Raise InstanceError if a node reads a value that no earlier node computes."""
-    known = {"", *(info.name for info in graph.input), *(t.name for t in graph.initializer)}
-    known.update(sparse.values.name for sparse in graph.sparse_initializer)
+    known = {"", *(info.name for info in graph.input), *initializers(graph)}
     for node in graph.node:
         for name in (*node.input, *captured_names(node)):
             if name not in known:

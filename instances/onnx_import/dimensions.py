@@ -18,9 +18,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from ...models.errors import InstanceError
-from .dependence import dynamic_names, operator, real_inputs
+from .control_flow import has_bodies
+from .dependence import bodies, dynamic_names, operator, real_inputs
+from .inference import infer_values
 from .reading import require_onnx
-from .shapes import Value, constant_contents, infer_values
+from .shapes import Value, constant_contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,13 @@ class Sized:
     unscaled: int = 0
 
 
-def size_model(model: Any, where: str, batch: int | None, dims: Mapping[str, int]) -> Sized:
+def size_model(model: Any, where: str, batch: int | None, dims: Mapping[str, int], branch: str = "") -> Sized:
     """Return the model with the symbolic dimensions and the batch set, and its values.
+
+    Parameters
+    ----------
+    branch
+        ``"then"`` or ``"else"``: the branch of every If whose condition the model leaves open.
 
     Raises
     ------
@@ -76,9 +83,14 @@ def size_model(model: Any, where: str, batch: int | None, dims: Mapping[str, int
             raise InstanceError(f"{where}: dimension {name}: found {size!r}, expected an integer >= 1")
     _substitute(model, inputs, given, where)
     if batch is None or isinstance(leading, str) or leading == batch:
-        values = infer_values(model, where)
+        values = infer_values(model, where, branch)
         return Sized(model, values, _size(_leading(inputs)))
     assert leading is not None
+    if has_bodies(model.graph):
+        raise InstanceError(
+            f"{where}: found batch={batch} for a model with control flow that was exported with a batch of "
+            f"{leading}, expected a symbolic batch: export it with one"
+        )
     return _rebatch(model, where, leading, batch)
 
 
@@ -129,12 +141,19 @@ def _substitute(model: Any, inputs: list[Any], given: Mapping[str, int], where: 
             f"{where}: found symbolic dimension {', '.join(missing)} without a size, expected it to "
             f"be given, as in ?{'&'.join(f'{symbol}=1' for symbol in missing)}"
         )
-    for info in (*model.graph.value_info, *model.graph.output):
+    _substitute_declared(model.graph, given)
+
+
+def _substitute_declared(graph: Any, given: Mapping[str, int]) -> None:
+    for info in (*graph.value_info, *graph.output):
         for dim in info.type.tensor_type.shape.dim if info.type.HasField("tensor_type") else ():
             if dim.dim_param in given:
                 dim.dim_value = given[dim.dim_param]
             elif not _is_fixed(dim):
                 dim.Clear()
+    for node in graph.node:
+        for body in bodies(node).values():
+            _substitute_declared(body, given)
 
 
 def _rebatch(model: Any, where: str, old: int, new: int) -> Sized:
@@ -154,15 +173,11 @@ def _rebatch(model: Any, where: str, old: int, new: int) -> Sized:
 
 
 def _forget_shapes(graph: Any) -> None:
-    """Clear the declared shapes of intermediate values and outputs, also in subgraphs."""
+    """Clear the declared shapes of intermediate values and outputs."""
     del graph.value_info[:]
     for info in graph.output:
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
-    for node in graph.node:
-        for attribute in node.attribute:
-            for body in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-                _forget_shapes(body)
 
 
 def _rewrite_targets(model: Any, before: Mapping[str, Value], old: int, new: int) -> int:

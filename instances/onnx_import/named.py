@@ -10,6 +10,7 @@ from ..formats.strict_json import nearest, show
 from ..options import Parameter, typed_options
 from ..spec import Spec
 from . import load_onnx
+from .control_flow import BRANCHES
 from .reading import light_models
 
 _OPTIONS = {
@@ -17,6 +18,8 @@ _OPTIONS = {
     "train": Parameter(False, "forward and backward"),
     "weights": Parameter(False, "keep the bytes of the weights"),
     "conv": Parameter("", "a mode for each algorithm of a convolution", choices=("modes",)),
+    "branch": Parameter("", "the branch of each If whose condition is not known", choices=BRANCHES),
+    "bodies": Parameter("least", "order of the bodies of control flow", choices=("least", "file")),
 }
 _DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
 
@@ -31,7 +34,8 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
     dims
         Sizes of symbolic dimensions by name.
     **options
-        ``batch``, ``train``, ``weights`` and ``conv`` of `load_onnx`; any other is a symbolic dimension.
+        ``batch``, ``train``, ``weights``, ``conv``, ``branch`` and ``bodies`` of `load_onnx`; any
+        other is a symbolic dimension.
 
     Raises
     ------
@@ -57,4 +61,6 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
         train=bool(values["train"]),
         weights=bool(values["weights"]),
         conv=str(values["conv"]),
+        branch=str(values["branch"]),
+        bodies=str(values["bodies"]),
     )

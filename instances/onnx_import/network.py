@@ -8,15 +8,38 @@ reads is a weight tensor; arguments and scalars vanish into the op.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ...models.errors import InstanceError
 from .arguments import ARGUMENTS, NO_ARGUMENTS
-from .dependence import SHAPE_ONLY, captured_names, is_dynamic, operator, real_inputs
+from .control_flow import carried_by, fresh, iterations, outputs_of
+from .dependence import SHAPE_ONLY, captured_by, captured_names, is_dynamic, operator, real_inputs
+from .dependence import bodies as bodies_in
 from .dimensions import Sized
+from .inference import body_of, returned_by
 from .reading import require_onnx
 from .shapes import Value, constant_contents
 from .views import is_view
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body of a node of control flow.
+
+    Parameters
+    ----------
+    label
+        What messages call it.
+    network
+        Its live part, as a model of its own.
+    borrowed
+        Storages that the outer graph holds: what the body captures, and its constants.
+    """
+
+    label: str
+    network: Network
+    borrowed: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +57,15 @@ class Node:
     operands
         For each input the storage that it reads; "" if it is absent, an argument or a scalar constant.
     captured
-        Storages that its subgraphs read from outside.
+        Storages that its bodies use from outside, their constants among them.
     attributes
         Numbers, strings and lists of them.
+    bodies
+        Of control flow.
+    iterations
+        How often a body runs; 1 if the model does not say so.
+    carried
+        Storages that each iteration writes again: the outputs of If, what Loop and Scan carry.
     """
 
     name: str
@@ -46,6 +75,9 @@ class Node:
     operands: tuple[str, ...]
     captured: tuple[str, ...]
     attributes: dict[str, Any]
+    bodies: tuple[Body, ...] = ()
+    iterations: int = 1
+    carried: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +115,20 @@ class Network:
     dead: int
 
 
-def build_network(sized: Sized, *, train: bool) -> Network:
-    """Return the network of a model of known sizes."""
-    graph, values = sized.model.graph, sized.values
+def build_network(sized: Sized, where: str, *, train: bool, branch: str = "") -> Network:
+    """Return the network of a model of known sizes.
+
+    Parameters
+    ----------
+    train, branch
+        As of `load_onnx`.
+
+    Raises
+    ------
+    InstanceError
+        If the bodies of control flow cannot be sized.
+    """
+    graph, values = sized.model.graph, dict(sized.values)
     inputs = tuple(info.name for info in real_inputs(graph))
     outputs = [info.name for info in graph.output]
     contents = constant_contents(graph)
@@ -99,7 +142,6 @@ def build_network(sized: Sized, *, train: bool) -> Network:
     candidates: list[Node] = []
     views = 0
     for node in graph.node:
-        captured = captured_names(node)
         attributes = _attributes(node)
         computed = is_dynamic(node, dynamic)
         if computed:
@@ -111,7 +153,10 @@ def build_network(sized: Sized, *, train: bool) -> Network:
             storage[node.output[0]] = storage[node.input[0]]
             views += computed
         elif computed:
-            candidates.append(_node(node, attributes, captured, storage, values, dynamic))
+            made = _node(node, attributes, storage, values, dynamic)
+            if bodies_in(node):
+                made = _with_bodies(made, node, sized, storage, values, contents, where, branch)
+            candidates.append(made)
     kept = _live(candidates, {storage[name] for name in outputs})
     return Network(
         values=values,
@@ -129,7 +174,6 @@ def build_network(sized: Sized, *, train: bool) -> Network:
 def _node(
     node: Any,
     attributes: dict[str, Any],
-    captured: list[str],
     storage: dict[str, str],
     values: dict[str, Value],
     dynamic: set[str],
@@ -151,8 +195,56 @@ def _node(
         inputs=tuple(node.input),
         outputs=tuple(name if name in values else "" for name in node.output),
         operands=tuple(operand(i, name) for i, name in enumerate(node.input)),
-        captured=tuple(dict.fromkeys(storage[name] for name in captured)),
+        captured=(),
         attributes=attributes,
+    )
+
+
+def _with_bodies(
+    made: Node,
+    node: Any,
+    sized: Sized,
+    storage: dict[str, str],
+    values: dict[str, Value],
+    contents: dict[str, Any],
+    where: str,
+    branch: str,
+) -> Node:
+    """Return a node with its bodies; constants of theirs become constants of the outer graph."""
+    captured: dict[str, None] = {}
+    found, returned = [], []
+    for attribute in bodies_in(node):
+        label = f"{where}: node {made.op_type} {made.name!r}, {attribute}"
+        own, inner = body_of(sized.model, node, attribute, values, where, branch)
+        returned.append(returned_by(own, inner))
+        network = build_network(Sized(own, inner, None), label, train=False, branch=branch)
+        used = dict.fromkeys(x for n in network.nodes for x in (*n.operands, *n.captured) if x)
+        used.update(dict.fromkeys(network.outputs))
+        outer = set(captured_by(bodies_in(node)[attribute]))
+        for name in used:
+            if name in outer:
+                captured[storage[name]] = None
+            elif name in network.constants:
+                new = fresh(f"{made.name}/{attribute}/{name}", set(storage))
+                values[new] = replace(network.values[name], name=new)
+                storage[new] = new
+                captured[new] = None
+        found.append(Body(label, network, frozenset(outer | network.constants)))
+    label = f"{where}: node {made.op_type} {made.name!r}"
+    for output in outputs_of(node, returned, values, contents, label):
+        stated = values.get(output.name, output)
+        if (stated.shape, stated.element_type) != (output.shape, output.element_type):
+            raise InstanceError(
+                f"{label}: found output {output.name!r} declared as {stated.element_type} "
+                f"{list(stated.shape)}, expected {output.element_type} {list(output.shape)}, as bodies return"
+            )
+    again = made.outputs if made.op_type == "If" else made.outputs[: carried_by(node)]
+    return replace(
+        made,
+        captured=tuple(captured),
+        bodies=tuple(found),
+        iterations=1 if made.op_type == "If" else iterations(node, values, contents) or 1,
+        carried=tuple(name for name in again if name),
     )
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ...models.errors import BackendUnavailable, InstanceError
+from .dependence import bodies
 
-_KEPT_ELEMENTS = 1024
+KEPT_ELEMENTS = 1024
 """Constants with more elements than this lose their content as they are read: only shapes matter."""
 
 
@@ -89,23 +90,25 @@ def read_model(path: Path) -> Any:
         raise InstanceError(f"{path}: found bytes that do not parse, expected an ONNX model") from None
     if not model.graph.node and not model.graph.output:
         raise InstanceError(f"{path}: found a model without nodes, expected a network")
-    _forget_weights(model.graph)
     if model.functions:
         from onnx.inliner import inline_local_functions
 
         model = inline_local_functions(model)
+    _forget_weights(model.graph)
     return model
 
 
 def _forget_weights(graph: Any) -> None:
     tensors = list(graph.initializer)
     for node in graph.node:
+        for body in bodies(node).values():
+            _forget_weights(body)
         if node.op_type == "Constant":
             tensors += [attribute.t for attribute in node.attribute if attribute.name == "value"]
     for tensor in tensors:
         elements = 1
         for dim in tensor.dims:
             elements *= dim
-        if elements > _KEPT_ELEMENTS:
+        if elements > KEPT_ELEMENTS:
             for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                 tensor.ClearField(field)

@@ -11,10 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from textwrap import shorten
 from typing import Any
 
 from ...models.errors import InstanceError
 from .arguments import ARGUMENTS, NO_ARGUMENTS
+from .dependence import bodies, captured_names
 from .element_types import size_in_bytes, type_name
 from .reading import require_onnx
 
@@ -44,34 +46,16 @@ class Value:
         return size_in_bytes(self.shape, self.element_type)
 
 
-def infer_values(model: Any, where: str) -> dict[str, Value]:
-    """Return the values of the main graph by name; nodes that compute arguments may be folded in `model`.
-
-    Only an optional output that nobody reads may be missing (the mask of Dropout in old opsets).
+def infer_once(model: Any, where: str, *, strict: bool = True) -> tuple[dict[str, Value], dict[str, str]]:
+    """Return the known values, and for the others what was found instead.
 
     Raises
     ------
     InstanceError
-        If a shape stays unknown, a value is no tensor, or inference finds a contradiction.
+        If operands contradict an operator, unless not `strict`; or if elements have no fixed size.
     """
-    values, unknown = _infer_once(model, where)
-    while unknown and _fold_arguments(model, values):
-        values, unknown = _infer_once(model, where)
-    if not unknown:
-        return values
-    name, found = next(iter(unknown.items()))
-    producer = next((n for n in model.graph.node if name in n.output), None)
-    origin = f", output of {producer.op_type} {producer.name!r}" if producer else ""
-    more = f" ({len(unknown) - 1} more like it)" if len(unknown) > 1 else ""
-    raise InstanceError(
-        f"{where}: value {name!r}{origin}: found {found}{more}, expected a tensor of known shape"
-    )
-
-
-def _infer_once(model: Any, where: str) -> tuple[dict[str, Value], dict[str, str]]:
-    """Return the known values, and for the others what was found instead."""
     onnx = require_onnx()
-    graph = _infer_types(model, where).graph
+    graph = _infer_types(model, where, strict=strict).graph
     values: dict[str, Value] = {}
     unknown: dict[str, str] = {}
     tensors = [*graph.initializer]
@@ -95,13 +79,17 @@ def _infer_once(model: Any, where: str) -> tuple[dict[str, Value], dict[str, str
         for name in node.output:
             if name and name not in values:
                 unknown.setdefault(name, "no inferred type")
-    needed = {info.name for info in graph.output}.union(*(node.input for node in graph.node))
+    needed = {info.name for info in graph.output}
+    needed.update(name for node in graph.node for name in (*node.input, *captured_names(node)))
     return values, {name: found for name, found in unknown.items() if name in needed}
 
 
-def _infer_types(model: Any, where: str) -> Any:
+def _infer_types(model: Any, where: str, *, strict: bool) -> Any:
     """Return the model with inferred types; InstanceError if operands contradict an operator."""
     infer = require_onnx().shape_inference.infer_shapes
+    if not strict:
+        with suppress(Exception):  # the strict pass says what is wrong
+            return infer(model, data_prop=True)
     try:
         return infer(model, strict_mode=True, data_prop=True)
     except Exception:  # strict data propagation also refuses valid arithmetic on index tensors
@@ -109,7 +97,7 @@ def _infer_types(model: Any, where: str) -> Any:
             infer(model, strict_mode=True)
             return infer(model, data_prop=True)
         except Exception as error:  # InferenceError, or ValueError and worse from malformed models
-            text = " ".join(str(error).split())
+            text = shorten(str(error), 400)
             raise InstanceError(f"{where}: found a contradiction in shape inference: {text}") from None
 
 
@@ -119,7 +107,7 @@ def _known_shape(proto: Any) -> tuple[int, ...] | str:
     if kind is None:
         return "no inferred type"
     if kind != "tensor_type":
-        return f"type {kind.removesuffix('_type').replace('_', ' ')}"
+        return f"type {kind.removesuffix('_type').replace('_', ' ')}, which has no fixed bytes"
     if not proto.tensor_type.HasField("shape"):
         return "an unknown rank"
     dims = proto.tensor_type.shape.dim
@@ -134,7 +122,7 @@ def _dim_text(dim: Any) -> str:
     return dim.dim_param or "?"
 
 
-def _fold_arguments(model: Any, values: dict[str, Value]) -> bool:
+def fold_arguments(model: Any, values: dict[str, Value]) -> bool:
     """Replace nodes that compute arguments from known shapes by constants; say whether any was."""
     wanted = _argument_names(model.graph)
     contents = constant_contents(model.graph)
@@ -165,6 +153,7 @@ def _argument_names(graph: Any) -> set[str]:
         else:
             positions = ARGUMENTS.get(node.op_type, NO_ARGUMENTS)
             wanted.update(name for i, name in enumerate(node.input) if i in positions)
+        wanted.update(*(_argument_names(body) for body in bodies(node).values()))
     return wanted - {""}
 
 
