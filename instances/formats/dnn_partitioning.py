@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from ...models.graph import Graph, Mode, Op, Tensor
-from .foreign import reading
+from .foreign import flag, reading, whole
+from .foreign import number as amount
 from .strict_json import parse_json, read_bytes
 from .task_order import topological_order
 
@@ -57,15 +58,20 @@ def _graph(data: Any, where: str, name: str) -> Graph:
     rates: Counter[int] = Counter()
     before: list[set[int]] = [set() for _ in nodes]
     for edge in data["edges"]:
-        source = edge["sourceId"]
+        source, ms, nbytes = edge["sourceId"], amount(edge, "cost", where), amount(edge, "size", where)
         before[number[edge["destId"]]].add(number[source])
-        if cost.setdefault(source, edge["cost"]) != edge["cost"]:
+        if cost.setdefault(source, ms) != ms:
             raise ValueError(f"several costs from node {source}")
-        if edge["cost"] and edge["size"]:
-            rates[round(edge["size"] / edge["cost"] * 1000)] += 1
+        if ms and nbytes:
+            rates[round(nbytes / ms * 1000)] += 1
     rate = rates.most_common(1)[0][0] if rates else 0
     ids = list(nodes)
-    held = [[round(node["size"])] if node["size"] else [] for node in nodes.values()]
+    held = [[round(x)] if (x := amount(node, "size", where)) else [] for node in nodes.values()]
+    for node in nodes.values():
+        flag(node, "isBackwardNode", where)
+        if flag(node, "supportedOnFpga", where):
+            amount(node, "fpgaLatency", where)
+        amount(node, "cpuLatency", where)
     classes = _merged(list(nodes.values()), before, held)
     order = [ids[k] for k in topological_order(before, where, lambda k: ids[k]) if classes[k] is not None]
     read = set().union(*before)
@@ -95,9 +101,11 @@ def _graph(data: Any, where: str, name: str) -> Graph:
         together.setdefault(classes[number[v]], []).append(at[v])
     layers: dict[str, Any] = {
         "processors": {
-            kind: int(data[key]) for kind, key in (("acc", "maxFPGAs"), ("cpu", "maxCPUs")) if data[key]
+            kind: many
+            for kind, key in (("acc", "maxFPGAs"), ("cpu", "maxCPUs"))
+            if (many := whole(data[key], key, where))
         },
-        "memory": int(data["maxSizePerFPGA"]),
+        "memory": int(amount(data, "maxSizePerFPGA", where)),
         "link": rate or None,
         "together": [some for some in together.values() if len(some) > 1],
         "backward": [at[v] for v in order if nodes[v]["isBackwardNode"]],

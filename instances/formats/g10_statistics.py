@@ -32,9 +32,11 @@ CLOCK_MHZ = 1200
 
 PARAMETERS = {"clock_mhz": Parameter(CLOCK_MHZ, "clock of the GPU", least=1)}
 
-_TENSOR = re.compile(r"tensor(\d+) Is weight \(global\)\?: ([01]), Size in byte: (\d+), Range:-?\d+---?\d+")
-_KERNEL = re.compile(r"Kernel ID: (\d+), Name: (\S+)")
-_TIME = re.compile(r"Execution Time: (\d+)")
+_TENSOR = re.compile(
+    r"tensor(\d{1,18}) Is weight \(global\)\?: ([01]), Size in byte: (\d{1,18}), Range:-?\d+---?\d+"
+)
+_KERNEL = re.compile(r"Kernel ID: (\d{1,18}), Name: (\S+)")
+_TIME = re.compile(r"Execution Time: (\d{1,18})")
 _LISTS = {"Input Tensors:": "reads", "Output Tensors:": "writes"}
 
 

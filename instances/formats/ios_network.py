@@ -31,7 +31,7 @@ from typing import Any
 
 from ...models.graph import Graph, Op, Tensor
 from ..options import Parameter
-from .foreign import reading
+from .foreign import reading, whole
 from .strict_json import parse_json, read_bytes
 
 PARAMETERS = {
@@ -70,7 +70,8 @@ def read_ios(
     InstanceError
         If the file cannot be read, or is no network in blocks.
     """
-    data = parse_json(read_bytes(path), os.fspath(path))
+    where = os.fspath(path)
+    data = parse_json(read_bytes(path), where)
 
     def roofline(out_bytes: int, flops: int, moved: int) -> tuple[int, int]:
         """Return share and nanoseconds of an op."""
@@ -78,12 +79,12 @@ def read_ios(
         seconds = max(flops / (tflops * 1e12 * share / parts), moved / (gb_per_s * 1e9))
         return share, max(1, round(seconds * 1e9) + launch_ns)
 
-    with reading(os.fspath(path), "a network in blocks"):
+    with reading(where, "a network in blocks"):
         nodes = [node for block in data["blocks"] for node in block["nodes"]]
         name_of_input, shape = str(data["input"]["name"]), data["input"]["shape"]
         nbytes = ELEMENT
         for length in shape:
-            nbytes *= int(length)
+            nbytes *= whole(length, "shape", where)
         number = {name_of_input: 0} | {str(node["name"]): k + 1 for k, node in enumerate(nodes)}
         if len(number) <= len(nodes):
             raise ValueError("a name twice")
@@ -95,13 +96,13 @@ def read_ios(
             tensors.append(
                 Tensor(
                     name=f"t{node['name']}",
-                    nbytes=int(node["out_bytes"]),
+                    nbytes=whole(node["out_bytes"], "out_bytes", where),
                     kind="output" if final else "activation",
                     final=final,
                 )
             )
-            moved = sum(int(node[key]) for key in ("in_bytes", "out_bytes", "weight_bytes"))
-            share, time = roofline(int(node["out_bytes"]), int(node["flops"]), moved)
+            moved = sum(whole(node[key], key, where) for key in ("in_bytes", "out_bytes", "weight_bytes"))
+            share, time = roofline(node["out_bytes"], whole(node["flops"], "flops", where), moved)
             ops.append(
                 Op(
                     name=f"{node['type']}{node['name']}",
@@ -113,7 +114,7 @@ def read_ios(
                 )
             )
         blocks = [[number[x] - 1 for x in part] for part in _parts(data)]
-        merges = list(_merges(nodes, [op.name for op in ops], roofline))
+        merges = list(_merges(nodes, [op.name for op in ops], roofline, where))
     source = str(data.get("source", ""))
     return Graph(
         name=str(data.get("name", Path(path).stem)),
@@ -132,14 +133,19 @@ def _merges(
     nodes: Sequence[dict[str, Any]],
     names: Sequence[str],
     roofline: Callable[[int, int, int], tuple[int, int]],
+    where: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield what convolutions take that are merged: with kernels of the largest height and width."""
     alike: dict[object, list[int]] = {}
     for i, node in enumerate(nodes):
         if node["type"] == "conv" and node.get("groups") == 1:
+            for key in ("padding", "kernel", "stride", "out_shape"):
+                for value in node[key]:
+                    whole(value, key, where)
+            whole(node["cin"], "cin", where)
             centred = [2 * p - k for p, k in zip(node["padding"], node["kernel"], strict=True)]
-            key = (node["inputs"], node["stride"], node["act"], centred, node["out_shape"][1:])
-            alike.setdefault(repr(key), []).append(i)
+            same = (node["inputs"], node["stride"], node["act"], centred, node["out_shape"][1:])
+            alike.setdefault(repr(same), []).append(i)
     for group in alike.values():
         for count in range(2, min(len(group), MOST_MERGED) + 1):
             for ops in combinations(group, count):

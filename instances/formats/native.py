@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -87,7 +88,7 @@ _MODE = {
     "operands": Field(
         lambda value: (
             type(value) is dict
-            and all(key.isdecimal() and str(int(key)) == key for key in value)
+            and all(re.fullmatch("0|[1-9][0-9]{0,17}", key) for key in value)
             and is_text_list(list(value.values()))
         ),
         "an object from tensor indices to tier names",

@@ -42,7 +42,7 @@ _CURVE = {
     "machine": required(TEXT),
     "method": TEXT,
     "reason": _TEXT_OR_NULL,
-    "seconds": Field(lambda value: type(value) in (int, float) and value >= 0, "seconds >= 0"),
+    "seconds": Field(lambda value: type(value) in (int, float) and 0 <= value <= 1e18, "seconds >= 0"),
     "least_memory": required(SIZE),
     "bound": _SIZE_OR_NULL,
     "points": required(Field(is_list, "a list of points")),

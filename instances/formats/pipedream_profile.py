@@ -43,7 +43,7 @@ def read_pipedream(path: str | os.PathLike[str]) -> Graph:
         return _graph(
             read_bytes(path).decode(), where, Path(path).name.removesuffix(".gz").removesuffix(".txt")
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, OverflowError) as error:
         raise InstanceError(f"{where}: found {error}, expected a profile of PipeDream") from None
 
 

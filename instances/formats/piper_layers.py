@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.graph import Graph, Mode, Op, Tensor
-from .foreign import reading
+from .foreign import number, reading, whole
 from .strict_json import parse_json, read_bytes
 from .task_order import topological_order
 
@@ -48,16 +48,17 @@ def read_piper(path: str | os.PathLike[str]) -> Graph:
 
 def _graph(data: Any, where: str, name: str) -> Graph:
     nodes = {node["id"]: node for node in data["nodes"]}
-    number = {v: k for k, v in enumerate(nodes)}
+    place = {v: k for k, v in enumerate(nodes)}
     before: list[set[int]] = [set() for _ in nodes]
     for edge in data["edges"]:
-        before[number[edge["destId"]]].add(number[edge["sourceId"]])
+        before[place[edge["destId"]]].add(place[edge["sourceId"]])
     ids = list(nodes)
     order = [ids[k] for k in topological_order(before, where, lambda k: str(ids[k]))]
     at = {v: i for i, v in enumerate(order)}
     edges = sorted(data["edges"], key=lambda e: (at[e["sourceId"]], at[e["destId"]]))
     tensors = tuple(
-        Tensor(name=f"{e['sourceId']} to {e['destId']}", nbytes=ceil(e["communicationCost"])) for e in edges
+        Tensor(name=f"{e['sourceId']} to {e['destId']}", nbytes=ceil(number(e, "communicationCost", where)))
+        for e in edges
     )
     unit = UNITS[data.get("timeUnit", "s")]
     ops, needs = [], []
@@ -67,15 +68,15 @@ def _graph(data: Any, where: str, name: str) -> Graph:
         writes = {e["destId"]: t for t, e in enumerate(edges) if e["sourceId"] == v}
         for degree, rows in sorted((int(t), rows) for t, rows in nodes[v]["TMPCs"].items()):
             for row in rows:
-                sync = {t: ceil(row["syncTimeFw"][str(u)]) for u, t in reads.items()}
-                sync |= {t: ceil(row["syncTimeBw"][str(u)]) for u, t in writes.items()}
-                duration = max(1, round(row["timePerSample"] * unit))
+                sync = {t: ceil(number(row["syncTimeFw"], str(u), where)) for u, t in reads.items()}
+                sync |= {t: ceil(number(row["syncTimeBw"], str(u), where)) for u, t in writes.items()}
+                duration = max(1, round(number(row, "timePerSample", where) * unit))
                 modes.append(Mode(duration_ns=duration, processors=(f"t{degree}",)))
                 own.append(
                     {
-                        "weights": ceil(row["parameterSize"]),
-                        "each": ceil(row["memoryUsageA"]),
-                        "once": ceil(row["memoryUsageB"]),
+                        "weights": ceil(number(row, "parameterSize", where)),
+                        "each": ceil(number(row, "memoryUsageA", where)),
+                        "once": ceil(number(row, "memoryUsageB", where)),
                         "sync": [[t, nbytes] for t, nbytes in sorted(sync.items()) if nbytes],
                         "again": row["id"] == "activation recomp",
                     }
@@ -85,10 +86,10 @@ def _graph(data: Any, where: str, name: str) -> Graph:
         ops.append(Op(name=f"{kind} {v}", kind=kind, reads=reading, writes=writing, modes=tuple(modes)))
         needs.append(own)
     hybrid = {
-        "processors": int(data["maxDevices"]),
-        "memory": int(data["maxMemoryPerDevice"]),
-        "link": int(data["bandwidth"]),
-        "micro": int(data["mbsInBatch"]),
+        "processors": whole(data["maxDevices"], "maxDevices", where),
+        "memory": int(number(data, "maxMemoryPerDevice", where)),
+        "link": int(number(data, "bandwidth", where)),
+        "micro": whole(data["mbsInBatch"], "mbsInBatch", where),
         "needs": needs,
     }
     provenance = {"source": "github.com/msr-fiddle/piper", "hybrid": hybrid}

@@ -22,7 +22,7 @@ import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ...models.errors import InstanceError, UsageError
 from ...models.files import note_file
@@ -181,6 +181,9 @@ UNPACK_LIMIT = 2**31
 
 UNPACK_VARIABLE = "LOWTIDE_UNPACK_LIMIT"
 
+_PART = 2**24
+"""Bytes that are read at a time."""
+
 DEEPEST = 100
 """Objects and lists within each other."""
 
@@ -214,7 +217,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         note_file(path)
         with open(path, "rb") as file:
-            content = file.read() if limit is None else file.read(limit + 1)
+            content = _up_to(file, limit)
     except FileNotFoundError:
         raise InstanceError(f"{path}: found no such file, expected one to read") from None
     except IsADirectoryError:
@@ -228,7 +231,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         return content
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
-            content = packed.read() if limit is None else packed.read(limit + 1)
+            content = _up_to(packed, limit)
         if limit is not None and len(content) > limit:
             raise InstanceError(_too_large(path, limit, "a gzip file that unpacks to"))
         return content
@@ -236,6 +239,16 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise InstanceError(f"{path}: found a truncated gzip file, expected a complete one") from None
     except (OSError, zlib.error) as error:
         raise InstanceError(f"{path}: found {error}, expected a gzip file") from None
+
+
+def _up_to(file: BinaryIO | gzip.GzipFile, limit: int | None) -> bytes:
+    """Return the content of a file; of one that holds more than `limit` bytes, some more than that."""
+    # One read of `limit` bytes would reserve all of them, however small the file is.
+    parts, size = [], 0
+    while (limit is None or size <= limit) and (part := file.read(_PART)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
 
 
 def _too_large(path: str | os.PathLike[str], limit: int, what: str) -> str:

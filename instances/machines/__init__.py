@@ -67,12 +67,13 @@ def load_machine(
         for row in data.get(key, []) if isinstance(data.get(key), list) else []:
             _convert(row, fields, where)
     for row in data.get("processors", []) if isinstance(data.get("processors"), list) else []:
-        tiers = row.get("tiers") if isinstance(row, dict) else None
-        if isinstance(tiers, list):
-            row["tiers"] = [{"tier": x} if isinstance(x, str) else x for x in tiers]
+        accesses = row.get("tiers") if isinstance(row, dict) else None
+        if isinstance(accesses, list):
+            row["tiers"] = [{"tier": x} if isinstance(x, str) else x for x in accesses]
             for access in row["tiers"]:
                 _convert(access, ("bytes_per_s",), where)
-    known = [row.get("name") for row in data.get("tiers", []) if isinstance(row, dict)]
+    tiers = data["tiers"] if isinstance(data.get("tiers"), list) else []
+    known = [row.get("name") if isinstance(row, dict) else None for row in tiers]
     for tier, capacity in (capacities or {}).items():
         if tier not in known:
             raise InstanceError(

@@ -7,39 +7,7 @@ import pytest
 import lowtide as lt
 from lowtide.instances.formats.g10_statistics import read_g10
 from tests.commands import answer
-
-# As the artifact prints them: a layer's kernel with its shape, a transformer's with its parent op.
-TENSORS = """\
-tensor0 Is weight (global)?: 0, Size in byte: 4000, Range:0--4096
-tensor1 Is weight (global)?: 1, Size in byte: 36864, Range:16384--53248
-tensor2 Is weight (global)?: 0, Size in byte: 8192, Range:4096--12288
-tensor3 Is weight (global)?: 0, Size in byte: 0, Range:12288--12288
-tensor4 Is weight (global)?: 0, Size in byte: 100, Range:12288--16384
-"""
-KERNELS = """\
-____________________________________________________________________
-Kernel ID: 0, Name: Conv2d_Forward
-Parent Layer ID:3; Name:Conv2d
-Execution Time: 16564224
-(512,32,149,149)
-Input Tensors:
-tensor1 Is weight (global)?: 1, Size in byte: 36864, Range:16384--53248
-tensor0 Is weight (global)?: 0, Size in byte: 4000, Range:0--4096
-Output Tensors:
-tensor4 Is weight (global)?: 0, Size in byte: 100, Range:12288--16384
-tensor2 Is weight (global)?: 0, Size in byte: 8192, Range:4096--12288
-____________________________________________________________________
-____________________________________________________________________
-Kernel ID: 1, Name: Apply_Grad
-Parent OP ID:7; Name: Add
-Execution Time: 6
-Input Tensors:
-tensor2 Is weight (global)?: 0, Size in byte: 8192, Range:4096--12288
-tensor1 Is weight (global)?: 1, Size in byte: 36864, Range:16384--53248
-Output Tensors:
-tensor1 Is weight (global)?: 1, Size in byte: 36864, Range:16384--53248
-____________________________________________________________________
-"""
+from tests.small_files import KERNELS, TENSORS
 
 
 def write(folder: Path, tensors: str = TENSORS, kernels: str = KERNELS) -> Path:

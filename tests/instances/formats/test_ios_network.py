@@ -10,27 +10,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-
-
-def node(name: str, inputs: list[list[str]], out_bytes: int) -> dict[str, Any]:
-    sizes = {"out_bytes": out_bytes, "in_bytes": 40, "weight_bytes": 4, "flops": 1000}
-    return {"name": name, "type": "conv", "inputs": inputs, **sizes}
-
-
-NETWORK: dict[str, Any] = {
-    "name": "small",
-    "source": "by hand",
-    "input": {"name": "0", "shape": [3, 4, 4]},
-    "blocks": [
-        {"enter": "0", "exit": "2", "nodes": [node("1", [["0"]], 400), node("2", [["1", "0"], ["0"]], 200)]},
-        {
-            "enter": "2",
-            "exit": "4",
-            "parts": [["3"], ["4"]],
-            "nodes": [node("3", [["2"]], 4), node("4", [["3"]], 4000)],
-        },
-    ],
-}
+from tests.small_files import NETWORK
 
 
 def test_a_network_by_hand(tmp_path: Path) -> None:

@@ -14,60 +14,8 @@ import pytest
 import lowtide as lt
 from lowtide.instances.formats.wfcommons import read_wfcommons
 from tests.commands import answer
-
-SIZES = {"raw": 100, "a": 7, "b": 9, "out": 3, "unused": 8}
-NEW: dict[str, Any] = {
-    "name": "small",
-    "schemaVersion": "1.5",
-    "workflow": {
-        "specification": {
-            # Listed children first: the reference order must not rely on it.
-            "tasks": [
-                {
-                    "name": "join",
-                    "id": "join_3",
-                    "parents": ["left_1", "right_2"],
-                    "children": ["check_4"],
-                    "inputFiles": ["a", "b"],
-                    "outputFiles": ["out"],
-                },
-                {
-                    "name": "left",
-                    "id": "left_1",
-                    "parents": [],
-                    "children": ["join_3"],
-                    "inputFiles": ["raw"],
-                    "outputFiles": ["a"],
-                },
-                {
-                    "name": "right",
-                    "id": "right_2",
-                    "parents": [],
-                    "children": ["join_3"],
-                    "inputFiles": ["raw"],
-                    "outputFiles": ["b"],
-                },
-                {"name": "check", "id": "check_4", "parents": ["join_3"], "children": []},
-            ],
-            "files": [{"id": name, "sizeInBytes": size} for name, size in SIZES.items()],
-        },
-        "execution": {
-            "makespanInSeconds": 10,
-            "executedAt": "now",
-            "tasks": [
-                {
-                    "id": "left_1",
-                    "runtimeInSeconds": 1.5,
-                    "memoryInBytes": 50,
-                    "command": {"program": "split"},
-                },
-                {"id": "right_2", "runtimeInSeconds": 2},
-                {"id": "join_3", "runtimeInSeconds": 0.25, "coreCount": 4},
-                {"id": "check_4", "runtimeInSeconds": 0},
-            ],
-        },
-    },
-}
+from tests.small_files import FILE_SIZES as SIZES
+from tests.small_files import WORKFLOW as NEW
 
 
 def old(version: str) -> dict[str, Any]:
