@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..certificate import Certificate
 from ..checks import check_type
-from ..errors import VerificationError
+from ..errors import InstanceError, VerificationError
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import Graph
 from ..setting import ArenaSetting, Setting
@@ -136,7 +136,7 @@ def verify_certificate(graph: Graph, certificate: Certificate) -> CertificateVer
             checked = sum(_check_peak(*stacked(*part), part[-1].peak) for part in parts)
         else:
             checked = _check_peak(graph, bound, proof)
-    except Refused as fault:
+    except (Refused, InstanceError) as fault:  # the latter: a proof leads to a graph that is none
         return CertificateVerdict(valid=False, kind=proof.kind, bound=bound, checked=0, witness=str(fault))
     return CertificateVerdict(valid=True, kind=proof.kind, bound=bound, checked=checked)
 
