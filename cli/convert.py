@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .files import check_outputs
 from .output import emit_found
 from .parser import SPEC_HELP, add_verb, key_value, unique
-from .progress import Progress
+from .progress import loading
 
 if TYPE_CHECKING:
     from .parser import Subparsers
@@ -57,8 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
     check_outputs({"OUT": args.out}, (args.spec,))
     options = unique(args.set, "--set")
-    with Progress() as progress:
-        progress(f"loading {args.spec}")
+    with loading(args.spec):
         graph = load(args.spec, **options)
     if args.drop:
         graph = graph.drop(args.drop)

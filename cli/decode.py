@@ -9,6 +9,7 @@ from . import problem_flags
 from .files import check_outputs
 from .output import emit_found
 from .parser import SPEC_HELP, Parser, add_common, add_verb, whole_number
+from .progress import loading
 
 if TYPE_CHECKING:
     from .parser import Subparsers
@@ -51,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
     check_outputs({"--plan": args.plan}, (args.spec, args.solution))
     args.problem = problem_flags.asked_problem(args)
-    problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
+    with loading(args.spec):
+        problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     result = build(problem, args.method, part=args.part).read(args.solution)
     valid = result.status is Status.FEASIBLE
     rows = [("instance", result.instance), ("problem", result.problem), ("method", result.method)]

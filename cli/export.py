@@ -10,6 +10,7 @@ from . import problem_flags
 from .files import check_outputs
 from .output import emit_found
 from .parser import SPEC_HELP, Parser, add_common, add_verb, whole_number
+from .progress import loading
 
 if TYPE_CHECKING:
     from .parser import Subparsers
@@ -57,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     check_outputs({"--out": args.out}, (args.spec,))
     args.problem = problem_flags.asked_problem(args)
     find_method(args.problem, args.method)
-    problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
+    with loading(args.spec):
+        problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     check_outputs({"--out": args.out})
     export_model(problem, args.method, args.out, part=args.part)
     nbytes = os.path.getsize(args.out)

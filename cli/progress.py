@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -27,6 +28,14 @@ DELAY = 2.0
 """Seconds before anything is shown."""
 _VALUE = re.compile(r"\b(incumbent|bound) (\d+)(?: (bytes|ns)\b)?")
 _PAUSE = 1.0  # seconds between two plain lines
+
+
+@contextmanager
+def loading(spec: str, *, quiet: bool = False) -> Iterator[None]:
+    """Say that a specification is being loaded, if that takes longer than `DELAY`."""
+    with Progress(quiet=quiet) as progress:
+        progress(f"loading {spec}")
+        yield
 
 
 class Progress:

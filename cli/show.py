@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, emit_table
 from .parser import SPEC_HELP, add_verb, whole_number
+from .progress import loading
 
 if TYPE_CHECKING:
     from ..models.graph import Graph
@@ -49,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
         found = show_buffers.describe(load_buffers(args.spec), args.spec, args.largest)
         emit_json(found) if args.json else show_buffers.print_description(found)
         return 0
-    graph = load(args.spec)
-    found = describe(graph, args.spec, args.largest)
+    with loading(args.spec):
+        found = describe(load(args.spec), args.spec, args.largest)
     if args.json:
         emit_json(found)
     else:

@@ -23,7 +23,7 @@ from .parser import (
     unique,
     whole_number,
 )
-from .progress import Progress
+from .progress import Progress, loading
 
 if TYPE_CHECKING:
     from ..models.problems.problem import Problem
@@ -176,7 +176,8 @@ def run(args: argparse.Namespace) -> int:
     if args.stages is not None:
         check_outputs(outputs)
         return _report(args, *joint.solved(args, given))
-    problem: Any = load_problem(args.problem, args.spec, **given)
+    with loading(args.spec, quiet=args.quiet):
+        problem: Any = load_problem(args.problem, args.spec, **given)
     if args.merge:
         problem = _merged(args, problem, given)
     if sweeps:

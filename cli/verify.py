@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, emit_violations, invalid
 from .parser import add_verb, size
+from .progress import loading
 from .start import add_start, start_tiers
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         if args.graph is not None:
             raise UsageError("verify: found --graph with --order, expected one of them")
-        graph, source = load(args.item), args.item
+        with loading(args.item):
+            graph, source = load(args.item), args.item
         order = read_order(args.order, graph)
         faults = order_faults(graph, order)
         plan = None if faults else Plan.from_order(graph, order)

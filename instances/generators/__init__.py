@@ -20,6 +20,7 @@ from .backprop_chain import backprop_chain
 from .backward import training_graph
 from .builder import DATA, SEED, SIZES
 from .cells import cell_network
+from .extent import check_extent
 from .flexgen import flexgen
 from .hios import hios
 from .layered import layered
@@ -339,6 +340,7 @@ def generate(family: str, **options: object) -> Graph:
     where = str(Spec("gen", family, given))
     values = typed_options(options, entry.parameters, where)
     _check_together(values, where)
+    check_extent(family, values, where)
     own = {k: v for k, v in values.items() if k not in ("train", "accounting", "weights", "split")}
     graph = entry.function(**own)
     if values.get("train"):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lowtide.__main__ import main
 from lowtide.cli.progress import Progress, readable
 from lowtide.models.errors import UsageError
 from tests.commands import command, lowtide
@@ -156,3 +157,14 @@ def test_full_disk_is_an_error_in_one_line(tmp_path: Path) -> None:
         )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", [["show"], ["solve", "peak"], ["convert"], ["verify"]])
+def test_loading_says_so_once_it_takes_long(
+    verb: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("lowtide.cli.progress.DELAY", 0.0)
+    (tmp_path / "order.txt").write_text("0\n1\n2\n")
+    more = {"convert": [str(tmp_path / "x.json")], "verify": ["--order", str(tmp_path / "order.txt")]}
+    assert main([*verb, "gen:chain?n=3", *more.get(verb[0], [])]) == 0
+    assert "loading gen:chain?n=3" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The checker of certificates never raises: it refuses whatever a file can say, soon and with little memory."""
+"""The checker of certificates never raises: whatever a file says it refuses, with little memory."""
 
 from __future__ import annotations
 

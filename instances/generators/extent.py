@@ -1,0 +1,54 @@
+"""How large a generated graph becomes, from its options alone: what takes minutes to make is refused at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+from ...models.errors import InstanceError
+from ...models.opt import OPT
+
+MOST = 1_000_000
+"""Largest number of ops and operands of a generated graph; half a minute: some 30 us each."""
+
+_EXTENTS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], int]]] = {
+    "chain": (("n",), lambda x: 2 * x["n"]),
+    "intree": (("n",), lambda x: 2 * x["n"]),
+    "outtree": (("n",), lambda x: 2 * x["n"]),
+    "harpoon": (("levels", "branches"), lambda x: 8 * x["branches"] ** x["levels"]),
+    "pumpkin": (("paths", "length"), lambda x: 2 * x["paths"] * x["length"] + 2 * x["paths"] + 2),
+    "sp": (("n",), lambda x: 3 * x["n"]),
+    "layered": (
+        ("layers", "width", "degree"),
+        lambda x: x["layers"] * x["width"] * (1 + min(x["degree"], x["width"])),
+    ),
+    "hios": (
+        ("n", "layers", "degree"),
+        lambda x: x["n"] * (1 + min(x["degree"], x["n"] // x["layers"] + 1)) + x["layers"],
+    ),
+    "stages": (("p", "m", "v"), lambda x: 12 * x["p"] * x["m"] * x["v"]),
+    "flexgen": (
+        ("layers", "new", "batches"),
+        lambda x: (x["layers"] or OPT[x["model"]].layers) * x["new"] * x["batches"] * (4 + x["new"] // 2),
+    ),
+    "assembly": (("grid",), lambda x: 4 * (1 + prod(map(int, x["grid"].split("x"))) // x["leaf"])),
+    "backprop-chain": (("l",), lambda x: 7 * x["l"] + 7),
+    "taped-chain": (("l",), lambda x: 10 * x["l"] + 10),
+    "randwire": (("n", "k", "stages"), lambda x: x["stages"] * (x["n"] * (2 + x["k"] // 2) + 2)),
+    "skipchain": (("n",), lambda x: 4 * x["n"]),
+}
+"""Of families that their options do not keep small: which ones count, and about how many ops and operands."""
+
+
+def check_extent(family: str, values: Mapping[str, Any], where: str) -> None:
+    """Raise `InstanceError` if the options make a graph of more than `MOST` ops and operands."""
+    if family not in _EXTENTS:
+        return
+    names, extent = _EXTENTS[family]
+    found = extent(values) * (4 if values.get("train") else 1)
+    if found > MOST:
+        options = ", ".join(f"{name}={values[name]}" for name in names)
+        raise InstanceError(
+            f"instance {where!r}: found {options}, some {found:,} ops and operands, expected at most {MOST:,}"
+        )
