@@ -1,4 +1,4 @@
-"""How large a generated graph becomes, from its options alone: what takes minutes to make is refused at once."""
+"""How large a generated graph becomes, from its options alone: what takes minutes to make is refused."""
 
 from __future__ import annotations
 
