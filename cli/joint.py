@@ -11,7 +11,7 @@ from .parser import refuse_useless, whole_number
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from ..formulations.pipeline.joint_bound import Joint
+    from ..models.derived.layers import Joint
     from ..models.problems.pipeline import Pipeline
     from ..models.result import Result
     from ..solvers.pipeline.joint import JointPlan
@@ -106,9 +106,9 @@ def question(args: argparse.Namespace, given: dict[str, object]) -> Joint:
     UsageError
         If the source says what is chosen, or has fewer layers than stages.
     """
-    from ..formulations.pipeline.joint_bound import Joint
     from ..instances import load, load_problem
     from ..instances.spec import Spec, parse_spec
+    from ..models.derived.layers import Joint
     from ..models.derived.training_layers import training_layers
     from ..models.errors import UsageError
     from ..models.problems.pipeline import Pipeline

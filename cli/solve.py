@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ..results.certificates import LIMIT, with_certificate
 from . import certificates, joint, largest, parallel, problem_flags, sweep_memory
-from .certificates import LIMIT, certificate_line, with_certificate
+from .certificates import certificate_line
 from .files import check_outputs
 from .output import emit_json, emit_pairs, note
 from .parser import (

@@ -167,6 +167,12 @@ class _Tried(NamedTuple):
     why: str
 
 
+def ideal_time(problem: Problem) -> int:
+    """Return the time in ns that no answer goes below, as the problem's room has it (`Room.ideal`)."""
+    found: int = load(ROOMS[problem.name].ideal)(problem)
+    return found
+
+
 def _attempt(asked: Problem | str, target: Fraction | None, options: dict[str, Any]) -> _Tried:
     """Solve a problem, unless it is impossible or there is none, and say what that shows."""
     if isinstance(asked, str):
@@ -178,7 +184,7 @@ def _attempt(asked: Problem | str, target: Fraction | None, options: dict[str, A
         return _Tried(result, False, True, result.detail or f"{result.method} proved that there is no plan")
     if target is None:
         return _Tried(result, result.objective is not None, False, result.detail)
-    most = int(target * load(ROOMS[asked.name].ideal)(asked))
+    most = int(target * ideal_time(asked))
     fits = result.objective is not None and result.objective <= most
     refuted = result.bound is not None and result.bound > most
     found, kind = (result.bound, result.bound_kind) if refuted else (result.objective, "its plan")

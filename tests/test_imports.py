@@ -59,6 +59,11 @@ def graph() -> nx.DiGraph[str]:
     return found
 
 
+def test_every_folder_of_modules_is_a_package() -> None:
+    """Else import-linter sees nothing of what is in it."""
+    assert [p for p in modules().values() if not (p.parent / "__init__.py").exists()] == []
+
+
 def test_no_circles() -> None:
     circles = [sorted(some) for some in nx.strongly_connected_components(graph()) if len(some) > 1]
     assert not circles

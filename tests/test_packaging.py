@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-AROUND = {"tests", "build", "dist", "demo"}
+AROUND = {"tests", "build", "dist", "demo", "experiments"}
 RECORDS = {"__pycache__", "experiments"}  # committed results, which the program does not read
 
 

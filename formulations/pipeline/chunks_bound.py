@@ -41,8 +41,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate, permutations
 
-from ...models.derived.layers import Layer
-from .joint_bound import Joint
+from ...models.derived.layers import Joint, Layer
 
 
 def chunks_bound(asked: Joint) -> int | None:

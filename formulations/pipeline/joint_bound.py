@@ -43,23 +43,10 @@ b_{lk}) + 2 (p - 1) c`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, permutations
 
-from ...models.derived.layers import Layer
+from ...models.derived.layers import Joint, Layer
 from ..model import BuildTimeout
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joint:
-    """The question: layers on `devices` of `memory` bytes each (None: no limit), `micro` micro-batches."""
-
-    layers: tuple[Layer, ...]
-    devices: int
-    micro: int
-    memory: int | None
-    latency_ns: int
-
 
 UNIT = 1024
 """The weight of a byte; those of ns are integers beside it."""

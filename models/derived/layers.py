@@ -1,4 +1,4 @@
-"""Layers of a training step in a row, what each may keep or compute again, and stages of them."""
+"""Layers of a training step in a row, what each may keep or run again, stages of them, a question."""
 
 from __future__ import annotations
 
@@ -51,6 +51,17 @@ class Layer:
     again: int
     stash: int
     ways: tuple[Way, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """The question: layers on `devices` of `memory` bytes each (None: no limit), `micro` micro-batches."""
+
+    layers: tuple[Layer, ...]
+    devices: int
+    micro: int
+    memory: int | None
+    latency_ns: int
 
 
 Choice = tuple[int, ...] | None

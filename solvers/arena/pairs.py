@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from ...formulations.arena.data import ArenaData, sharing_pairs
 from ...models.problems.arena import Arena
 from ..context import Context
+from ..offsets.parts import addresses
 from .allocating import allocate
 from .methods import ORDERS
-from .two_step import ALLOCATIONS, allocated, order_by
+from .two_step import ALLOCATIONS, order_by
 
 Order = tuple[int, ...]
 
@@ -41,7 +42,7 @@ def offer_by_rules(
         for rule in ALLOCATIONS.values():
             if not _may_gain(context, least(order)):
                 break
-            context.offer(data.answer(order, allocated(data, order, rule)))
+            context.offer(data.answer(order, addresses(data.buffers(order), rule)))
 
 
 def search_each(

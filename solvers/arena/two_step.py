@@ -21,14 +21,14 @@ TVM breaks the last ties by names, we by numbers, the latest first. Sources of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ...formulations.arena.data import ArenaData, arena_data
+from ...formulations.arena.data import arena_data
 from ...formulations.arena.stacks import stacks
-from ...formulations.offsets.data import OffsetsData, offsets_data
+from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
 from ...models.problems.arena import Arena
 from ...models.problems.peak import Peak
@@ -36,11 +36,10 @@ from ..context import Context, Outcome
 from ..offsets.first_come import place_as_they_come
 from ..offsets.greedy import greedy_keys, placer
 from ..offsets.layout import layout
+from ..offsets.parts import Rule, addresses
 from ..peak.auto import solve_auto as solve_peak
 from ..peak.bounds.cut_bound import working_set_bound
 from .allocating import allocate
-
-Allocation = Callable[[OffsetsData], Integers]
 
 
 def solve_two_step(problem: Arena, context: Context) -> Outcome:
@@ -49,10 +48,10 @@ def solve_two_step(problem: Arena, context: Context) -> Outcome:
     order = order_by(context.options["order"], problem, context)
     name = context.options["allocation"]
     if name == "auto":
-        context.offer(data.answer(order, allocated(data, order, ALLOCATIONS["size"])))
+        context.offer(data.answer(order, addresses(data.buffers(order), ALLOCATIONS["size"])))
         allocate(context, data, order, context.remaining())
     else:
-        context.offer(data.answer(order, allocated(data, order, ALLOCATIONS[name])))
+        context.offer(data.answer(order, addresses(data.buffers(order), ALLOCATIONS[name])))
     return Outcome()
 
 
@@ -69,16 +68,6 @@ def order_by(name: str, problem: Arena, context: Context) -> Sequence[int]:
     return range(len(problem.graph.ops)) if inner.answer is None else inner.answer
 
 
-def allocated(data: ArenaData, order: Sequence[int], rule: Allocation) -> dict[str, int]:
-    """Return the offsets that a rule gives the buffers of an order."""
-    buffers = data.buffers(order)
-    found = {}
-    for part in offsets_data(buffers):
-        for i, offset in zip(part.numbers.tolist(), rule(part).tolist(), strict=True):
-            found[buffers.buffers[i].id] = offset * part.unit
-    return found
-
-
 def raise_cheap_bound(problem: Arena, context: Context) -> None:
     """Raise the bound to what single ops need."""
     least = stacks(problem)
@@ -91,7 +80,7 @@ def _placed(data: OffsetsData, keys: Sequence[Integers], best_fit: bool) -> Inte
     return placer(data)(layout(data), np.lexsort([-key for key in reversed(keys)]), none, best_fit)
 
 
-def _by(name: str) -> Allocation:
+def _by(name: str) -> Rule:
     return lambda data: _placed(data, (greedy_keys(data)[name], data.size, -data.first), best_fit=True)
 
 
@@ -100,7 +89,7 @@ def _tflm(data: OffsetsData) -> Integers:
     return _placed(alone, (data.size, data.numbers), best_fit=False)
 
 
-def _usmp(*names: str) -> Allocation:
+def _usmp(*names: str) -> Rule:
     def rule(data: OffsetsData) -> Integers:
         keys = [*(greedy_keys(data)[name] for name in names), data.numbers]
         offsets = np.full(data.count, -1, dtype=np.int64)
@@ -117,7 +106,7 @@ def _xla(data: OffsetsData) -> Integers:
     return min((_by(name)(data) for name in ("size", "lifetime")), key=data.height)
 
 
-ALLOCATIONS: dict[str, Allocation] = {
+ALLOCATIONS: dict[str, Rule] = {
     "tflm": _tflm,
     "size": _by("size"),
     "breadth": _by("breadth"),

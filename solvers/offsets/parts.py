@@ -6,6 +6,7 @@ bounds the pool, and a part whose height is within that bound is done, whatever 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,19 @@ from ..context import Context, Outcome
 
 if TYPE_CHECKING:
     from .search import Prepared
+
+
+Rule = Callable[[OffsetsData], Integers]
+"""From a part to its offsets, in units."""
+
+
+def addresses(buffers: Buffers, rule: Rule) -> dict[str, int]:
+    """Return the addresses that a rule gives all buffers that have bytes, in bytes."""
+    found = {}
+    for part in offsets_data(buffers):
+        for i, offset in zip(part.numbers.tolist(), rule(part).tolist(), strict=True):
+            found[buffers.buffers[i].id] = offset * part.unit
+    return found
 
 
 @dataclass(eq=False, kw_only=True)

@@ -28,8 +28,9 @@ from random import Random
 
 from ...formulations.model import BuildTimeout, Tick, ticker
 from ...formulations.pipeline.bounds import lower_bound
-from ...formulations.pipeline.joint_bound import Joint, joint_bound
-from ...models.derived.layers import Choice, stage_of
+from ...formulations.pipeline.chunks_bound import chunks_bound
+from ...formulations.pipeline.joint_bound import joint_bound
+from ...models.derived.layers import Choice, Joint, stage_of
 from ...models.derived.stages import pipeline_graph
 from ...models.errors import UsageError
 from ...models.problems.pipeline import Pipeline
@@ -79,6 +80,11 @@ def pipeline_for(asked: Joint, stages: Stages) -> Pipeline:
     parts = zip(pairwise([0, *stages[0]]), stages[1], strict=True)
     found = [stage_of(asked.layers[i:j], choice, s) for s, ((i, j), choice) in enumerate(parts)]
     return Pipeline(pipeline_graph(found, asked.micro), asked.memory, asked.latency_ns)
+
+
+def bound_of_any_stages(asked: Joint) -> int | None:
+    """Return a bound in ns also of several stages on each device; None: no stages are within the memory."""
+    return chunks_bound(asked)
 
 
 def joint_plan(

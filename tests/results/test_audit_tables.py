@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.cli.certificates import with_certificate
 from lowtide.instances import load_problem, write_answer
 from lowtide.models.errors import InstanceError
 from lowtide.results.audits.audit import Audit, audit
 from lowtide.results.audits.best_known import read_best_known, update
 from lowtide.results.audits.evidence import read_claims
+from lowtide.results.certificates import with_certificate
 from lowtide.results.tables.declared import filled, read_declared, with_questions
 from tests.commands import answer, within
 from tests.experiments import run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
-from lowtide.cli.certificates import with_certificate
+from lowtide.results.certificates import with_certificate
 from lowtide.solvers.interrupts import asked_to_stop
 from lowtide.solvers.parallel import certify as parallel
 from tests.models.verifier.certificates import random_placement

@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import lowtide as lt
-from lowtide.cli.certificates import with_certificate
 
 from ....instances import load_problem, read_answer, write_answer
 from ....instances.spec import resolved_spec
@@ -26,6 +25,7 @@ from ....solvers.registry import ROOMS
 from ...audits.audit import best
 from ...audits.claims import Claim, is_maximized
 from ...audits.evidence import read_claims
+from ...certificates import with_certificate
 from ...tables.declared import TABLE, read_declared
 from ..running import HERE, read_rows, say
 

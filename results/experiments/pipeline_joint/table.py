@@ -13,14 +13,12 @@ from itertools import pairwise
 import lowtide as lt
 from lowtide import plot
 
-from ....formulations.pipeline.chunks_bound import chunks_bound
-from ....formulations.pipeline.joint_bound import Joint
 from ....instances import load_problem
 from ....instances.transforms.staged import words_of
-from ....models.derived.layers import Choice, Layer, split_of
+from ....models.derived.layers import Choice, Joint, Layer, split_of
 from ....models.derived.training_layers import training_layers
 from ....models.verifier.verdict import Verification
-from ....solvers.pipeline.joint import Choices, Stages, divided, joint_plan, pipeline_for
+from ....solvers.pipeline.joint import Choices, Stages, bound_of_any_stages, divided, joint_plan, pipeline_for
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import HERE, Case
 
@@ -162,7 +160,7 @@ def rows_of(model: str, devices: int, share: int) -> Iterator[Row]:
             "time": found.objective,
             "bound": found.bound,
             "joint": bound,
-            "anywhere": chunks_bound(asked) if name == "together" else None,
+            "anywhere": bound_of_any_stages(asked) if name == "together" else None,
             "peak": None if peaks is None else max(peaks.values()),
         }
 

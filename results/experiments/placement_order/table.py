@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import lowtide as lt
 
-from ....formulations.placement.releases import ideal_time
 from ....instances import load_problem
 from ....instances.formats.native_plan import write_plan
 from ....models.plan import Plan
+from ....solvers.largest import ideal_time
 from ....solvers.placement.orders.ordered import in_order, of_first
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED

@@ -15,11 +15,11 @@ from functools import partial
 
 import lowtide as lt
 
-from ....formulations.recompute.data import levels, recompute_data
 from ....instances import write_graph
 from ....instances.transforms.blocks import in_blocks
+from ....models.derived.memory import sequential_memory
 from ....solvers.context import Context
-from ....solvers.recompute.models.stages import relax
+from ....solvers.recompute.models.stages import relaxed_time
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import HERE, Case
 
@@ -75,15 +75,13 @@ def row_of(name: str, percent: int, seconds: float) -> list[Row]:
     """Return the row of a graph and a memory; times in ns, sizes in bytes, None where nothing was found."""
     file = graph_file(name)
     graph = lt.load(file)
-    data = recompute_data(lt.Recompute(graph))
-    most, least = max(levels(data, range(data.n))) * data.unit, max(data.footprint) * data.unit
+    once = lt.Recompute(graph)
+    most, least = sequential_memory(graph).reference_peak, max(map(once.least_bytes, range(len(graph.ops))))
     problem = lt.Recompute(graph, memory=least + (most - least) * percent // 100)
     began = time.perf_counter()
     best = lt.solve(problem, time_limit=seconds, threads=1)
     took = time.perf_counter() - began
     limit = seconds / 4
-    within = recompute_data(problem)
-    lp = relax(within, Context(problem=problem, time_limit=limit), within.memory)
     row: Row = {
         "graph": name,
         "ops": len(graph.ops),
@@ -98,7 +96,7 @@ def row_of(name: str, percent: int, seconds: float) -> list[Row]:
         "bound_kind": best.bound_kind,
         "seconds": round(took),
         "limit": round(seconds),
-        "relaxation": None if lp is None else data.ns(1) * round(lp[0]),
+        "relaxation": relaxed_time(problem, Context(problem=problem, time_limit=limit)),
     }
     for method in METHODS:
         options = {"moves": "20"} if method == "eviction" else {}

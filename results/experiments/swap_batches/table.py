@@ -14,9 +14,8 @@ from statistics import geometric_mean
 
 import lowtide as lt
 
-from ....formulations.placement.releases import ideal_time
 from ....instances import load_problem
-from ....solvers.largest import largest
+from ....solvers.largest import ideal_time, largest
 from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import HERE, Case, read_rows
 from ..swap_systems.compared import AUTO

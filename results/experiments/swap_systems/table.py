@@ -22,15 +22,15 @@ from typing import NamedTuple
 
 import lowtide as lt
 
-from ....formulations.offsets.data import offsets_data
-from ....formulations.placement.releases import ideal_time
 from ....instances import load_problem
 from ....models.buffers import Buffer, Buffers
 from ....models.lowering.buffers import buffers_from_plan
 from ....models.result import relative_gap
 from ....models.verifier.allocation import verify_allocation
 from ....models.verifier.verdict import Verification
+from ....solvers.largest import ideal_time
 from ....solvers.offsets.first_come import place_as_they_come
+from ....solvers.offsets.parts import addresses
 from ....solvers.registry import ROOMS
 from ...tables.spec import Row
 from ..placement_g10.table import PUBLISHED
@@ -230,14 +230,8 @@ def pool_height(buffers: Buffers, pool: str) -> int:
             for k, (lower, upper, low, high) in enumerate(buffer.rectangles)
         )
     )
-    offsets: dict[str, int] = {}
-    for part in offsets_data(pieces):
-        placed = place_as_they_come(part, best_fit=True)
-        offsets |= {
-            pieces.buffers[i].id: offset * part.unit
-            for i, offset in zip(part.numbers.tolist(), placed.tolist(), strict=True)
-        }
-    verdict = verify_allocation(pieces, offsets)
+    placed = addresses(pieces, partial(place_as_they_come, best_fit=True))
+    verdict = verify_allocation(pieces, placed)
     verdict.raise_if_invalid()
     return verdict.heights[""]
 

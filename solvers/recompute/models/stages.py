@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ....formulations.recompute import stages_milp
-from ....formulations.recompute.data import RecomputeData, fits
+from ....formulations.recompute.data import RecomputeData, fits, recompute_data
 from ....formulations.recompute.stages_hint import set_values
 from ....models.errors import UsageError
 from ....models.problems.recompute import Recompute
@@ -177,6 +177,13 @@ def _roundings(data: RecomputeData, context: Context, kept: list[list[float]]) -
     rng = random.Random(context.seed)
     for _ in range(RANDOM_ROUNDINGS):
         yield rounded(data, kept, lambda share: share > rng.random())
+
+
+def relaxed_time(problem: Recompute, context: Context) -> int | None:
+    """Return the optimum of the relaxation, in ns of whole ticks; None if the limits end it before."""
+    data = recompute_data(problem)
+    found = relax(data, context, data.memory)
+    return None if found is None else data.ns(round(found[0]))
 
 
 def relax(data: RecomputeData, context: Context, memory: int) -> tuple[float, list[list[float]]] | None:

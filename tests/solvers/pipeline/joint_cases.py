@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lowtide.formulations.pipeline.joint_bound import Joint
-from lowtide.models.derived.layers import Layer, Way
+from lowtide.models.derived.layers import Joint, Layer, Way
 
 
 def small(seed: int, count: int | None = None) -> Joint:

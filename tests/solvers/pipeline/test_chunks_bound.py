@@ -11,8 +11,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.pipeline.chunks_bound import chunks_bound
-from lowtide.formulations.pipeline.joint_bound import Joint
-from lowtide.models.derived.layers import Choice, Layer, Way, stage_of
+from lowtide.models.derived.layers import Choice, Joint, Layer, Way, stage_of
 from tests.effort import seeds
 from tests.solvers.pipeline.joint_cases import small
 

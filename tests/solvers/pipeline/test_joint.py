@@ -12,8 +12,8 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.pipeline import joint_bound as bounds
-from lowtide.formulations.pipeline.joint_bound import Joint, joint_bound
-from lowtide.models.derived.layers import Choice
+from lowtide.formulations.pipeline.joint_bound import joint_bound
+from lowtide.models.derived.layers import Choice, Joint
 from lowtide.models.derived.training_layers import training_layers
 from lowtide.solvers.pipeline import joint
 from lowtide.solvers.pipeline.joint import joint_plan, pipeline_for
