@@ -179,17 +179,13 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
         ("checked", f"{counted}{found['seconds']:.2f} s"),
     ]
     if judged is not None:
-        arena = found["problem"] == "arena"
-        name, value = ("height" if arena else "peak", found["peak"]) if of_peak else ("time", found["time"])
+        problem = PROBLEMS[found["problem"]]
+        name, value = problem.measure, found["peak" if of_peak else "time"]
         fault = f"invalid: {judged.violations[0].message}" if value is None else ""
         rows.append(("plan", fault or f"valid, {name} {exact_value(value, found['unit'])}"))
         if found["optimal"] is not None:
             if not of_peak:
                 rows.append(("gap", format_gap(found["gap"])))
-            upper = PROBLEMS[found["problem"]].maximize
-            least = "no order has a lower peak" if of_peak else "no plan takes less time"
-            least = "no parallel schedule needs more" if upper else least
-            least = "no order and no addresses need less" if arena else least
-            above = f"not confirmed: the {name} is {'below' if upper else 'above'} the bound"
-            rows.append(("optimal", f"confirmed: {least}" if found["optimal"] else above))
+            above = f"not confirmed: the {name} is {'below' if problem.maximize else 'above'} the bound"
+            rows.append(("optimal", f"confirmed: {problem.optimum}" if found["optimal"] else above))
     return rows

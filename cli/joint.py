@@ -43,9 +43,10 @@ def add_flags(parser: argparse._ActionsContainer) -> None:
 def check_flags(args: argparse.Namespace) -> None:
     """Raise `UsageError` at flags that do not go together."""
     from ..models.errors import UsageError
+    from ..solvers.registry import ROOMS
 
     stages, micro = (getattr(args, name, None) for name in ("stages", "micro"))
-    if args.problem != "pipeline" or (stages is None and micro is None):
+    if not ROOMS[args.problem].joint or (stages is None and micro is None):
         return
     if stages is None or micro is None:
         found, other = ("--stages", "--micro") if micro is None else ("--micro", "--stages")

@@ -12,8 +12,13 @@ from .parser import whole_number
 if TYPE_CHECKING:
     from ..models.result import Result
 
-PARALLEL = ("parallel-memory", "memory-edges")
-"""The problems: what is looked for, and edges that bound it."""
+
+def has_edges(name: str) -> bool:
+    """Return whether answers of a problem, or of the one that it becomes with a flag, are edges."""
+    from ..models.problems import PROBLEMS
+
+    meant = PROBLEMS.get(PROBLEMS[name].becomes[0], PROBLEMS[name])
+    return "edges" in (PROBLEMS[name].answers, meant.answers)
 
 
 def add_flags(parser: argparse._ActionsContainer) -> None:

@@ -94,6 +94,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw."""
     from ..models.errors import UsageError
+    from ..models.problems import PROBLEMS
     from ..results import plot
     from .sources import read_allocation_and_buffers, read_record
 
@@ -104,10 +105,11 @@ def run(args: argparse.Namespace) -> int:
     of_runs = args.order is None and all(_holds_runs(item, args.kind) for item in args.items)
     if not of_runs and args.order is None and len(args.items) == 1:
         record = read_record(args.items[0]) if args.items[0].endswith(".json") else None
-        of_offsets = record is not None and record.values["problem"] == "offsets"
+        asked = None if record is None else PROBLEMS.get(record.values["problem"])
+        of_buffers = asked is not None and asked.about == "buffers"
         path = record.plan_path if record is not None else args.items[0]
         pair = read_allocation_and_buffers(path, args.buffers)
-        if of_offsets and pair is None and args.kind is None:  # a plan with its allocation
+        if of_buffers and pair is None and args.kind is None:  # a plan with its allocation
             args.kind = "allocation"
         if pair is not None:
             return _tell(args, *_draw_allocation(args, *pair))
@@ -170,6 +172,7 @@ def _kind_of_plan(args: argparse.Namespace) -> str | None:
     """Return what is drawn of a plan, unless a tier or a bound is named: what suits its machine or claim."""
     from ..instances import read_answer
     from ..models.plan import Plan
+    from ..models.problems import PROBLEMS
     from .sources import read_record
 
     if len(args.items) > 1 or args.tier is not None or args.bound is not None:
@@ -180,7 +183,8 @@ def _kind_of_plan(args: argparse.Namespace) -> str | None:
         return None
     if len(plan.machine.tiers) > 1:
         return "timeline"
-    if plan.claim is not None and plan.claim.problem == "hybrid":
+    asked = None if plan.claim is None else PROBLEMS.get(plan.claim.problem)
+    if asked is not None and asked.picture == "stages":
         return "stages"
     return "allocation" if plan.allocation else "gantt" if plan.machine.contention else None
 

@@ -12,9 +12,6 @@ from .start import METAVAR
 if TYPE_CHECKING:
     from ..models.parameter import Parameter
 
-MEANT = {"parallel-memory": ("memory-edges", ("bound", "apply")), "makespan": ("distributed", ("machine",))}
-"""Problems that with one of these flags are another one."""
-
 SHARE = "; 50%% is half the peak of the graph's reference order"
 
 
@@ -47,7 +44,7 @@ def add_problems(
             allow_abbrev=False,
         )
         group = own.add_argument_group(f"options of {name}")
-        other = PROBLEMS[MEANT[name][0]].parameters if name in MEANT else {}
+        other = PROBLEMS[problem.becomes[0]].parameters if problem.becomes[0] else {}
         for key, parameter in {**other, **problem.parameters}.items():
             if parameter.flag:
                 _add_flag(group, key, parameter, problem.about == "graph")
@@ -79,8 +76,10 @@ def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter,
 
 
 def asked_problem(args: argparse.Namespace) -> str:
-    """Return the problem that is meant: with a bound, or edges to write, parallel-memory is memory-edges."""
-    other, flags = MEANT.get(args.problem, ("", ()))
+    """Return the problem that is meant (`Problem.becomes`): with a bound, parallel-memory is memory-edges."""
+    from ..models.problems import PROBLEMS
+
+    other, flags = PROBLEMS[args.problem].becomes
     return other if any(getattr(args, flag, None) is not None for flag in flags) else str(args.problem)
 
 

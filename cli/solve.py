@@ -87,9 +87,9 @@ def add_parser(subparsers: Subparsers) -> None:
             largest.add_flags(group, target=bool(ROOMS[name].ideal))
         if ROOMS[name].merges:
             group.add_argument("--merge", action="store_true", default=None, help=MERGE)
-        if name == "pipeline":
+        if ROOMS[name].joint:
             joint.add_flags(group)
-        if name in parallel.PARALLEL:
+        if parallel.has_edges(name):
             parallel.add_flags(group)
 
 

@@ -58,6 +58,10 @@ Proof = (
 )
 
 
+PLAIN = "peak"
+"""The problem of certificates without a setting."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """A bound on the peak of every order of a graph, or as the setting says, with its proof.
@@ -84,7 +88,7 @@ class Certificate:
     @property
     def problem(self) -> str:
         """The problem that the bound is one of."""
-        return "peak" if self.setting is None else self.setting.problem
+        return PLAIN if self.setting is None else self.setting.problem
 
     @property
     def unit(self) -> str:

@@ -7,7 +7,6 @@ has only what its page of mathematics says, which compares formulations of the s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
@@ -62,43 +61,42 @@ class Model(Master):
         return 2**62
 
 
-def _windows(problem: Any) -> Any:
+def windows(problem: Any) -> tuple[Formulation, Any]:
+    """Return the windows of `placement`, for any order of moves."""
     data = state_data(problem)
-    return windows_cpsat.build(data, data.ideal + sequence.longest_stall(data))
+    return windows_cpsat, windows_cpsat.build(data, data.ideal + sequence.longest_stall(data))
 
 
-def _slots(problem: Any) -> Any:
+def slots(problem: Any) -> tuple[Formulation, Any]:
+    """Return the slot model of whole tensors."""
     data = state_data(problem)
-    return slots_milp.build(pieces.coarse(data), most=sequence.longest_stall(data), upper=False)
+    return slots_milp, slots_milp.build(pieces.coarse(data), most=sequence.longest_stall(data), upper=False)
 
 
-def _joint(problem: Any) -> Any:
+def trees(problem: Any) -> tuple[Formulation, Any]:
+    """Return the joint model of order and files."""
     data = tree_data(problem, "bare")
-    return joint_cpsat.build(data, [0] * data.n)
+    return joint_cpsat, joint_cpsat.build(data, [0] * data.n)
 
 
-_OTHERS: dict[tuple[str, str], tuple[Formulation, Callable[[Any], Any]]] = {
-    ("memory-edges", "milp"): (edges_milp, lambda p: edges_milp.build(p.graph, p.bound)),
-    ("minio", "cpsat"): (joint_cpsat, _joint),
-    ("parallel-memory", "milp"): (
-        cut_milp,
-        lambda p: cut_milp.build(network.build(p.graph), p.processors),
-    ),
-    ("placement", "cpsat"): (windows_cpsat, _windows),
-    ("placement", "slot-milp"): (slots_milp, _slots),
-}
-"""By problem and method: models that are not written for other solvers."""
+def edges(problem: Any) -> tuple[Formulation, Any]:
+    """Return the model of edges with the flow that certifies them."""
+    return edges_milp, edges_milp.build(problem.graph, problem.bound)
+
+
+def cut(problem: Any) -> tuple[Formulation, Any]:
+    """Return the model of a heaviest cut."""
+    return cut_milp, cut_milp.build(network.build(problem.graph), problem.processors)
 
 
 def solve_bare(problem: Problem, method: str, *, time_limit: float) -> Bare:
     """Build the model of a method, without anything known, and solve it with one thread."""
     began = time.perf_counter()
     formulation: Any
-    if (problem.name, method) in _OTHERS:
-        formulation, build = _OTHERS[problem.name, method]
-        built = build(problem)
+    room = room_of(problem)
+    if method in room.bare:
+        formulation, built = load(room.bare[method])(problem)
     else:
-        room = room_of(problem)
         export = room.exports[method]
         stated = load(export.data)(problem, *([None] if room.parts else []))
         formulation = import_module(f"..formulations.{export.formulation}", __package__)

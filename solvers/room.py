@@ -88,8 +88,12 @@ class Room:
         The time that its `target` is a multiple of, if any: ``(problem) -> ns``.
     merges
         Chooses which ops to merge, as `lowtide.solvers.streams.merging.best_merges` does.
+    joint
+        Whether `lowtide.solvers.pipeline.joint` chooses its stages with the schedule.
     exports
         Models that can be written, by method.
+    bare
+        Models of other methods, by method: ``(problem) -> (formulation, model)``, see `lowtide.solvers.bare`.
     parts
         Whether a problem falls into independent parts, of which one is exported: then the `data` of `exports`
         takes its number, too.
@@ -110,7 +114,9 @@ class Room:
     largest: bool = False
     ideal: str = ""
     merges: str = ""
+    joint: bool = False
     exports: Mapping[str, Export] = field(default_factory=dict)
+    bare: Mapping[str, str] = field(default_factory=dict)
     parts: bool = False
     judging: float = 10.0
     shared: tuple[str, ...] = ()

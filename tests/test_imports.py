@@ -12,13 +12,10 @@ from types import FrameType
 
 import networkx as nx
 
-import lowtide
 from lowtide.models.problems import PROBLEMS
 from lowtide.solvers.registry import ROOMS, find_method
 from tests.commands import within
-
-ROOT = Path(lowtide.__file__).parent
-FOLDERS = ("models", "formulations", "instances", "solvers", "results", "cli")
+from tests.package import ROOT, modules
 
 
 def shared() -> dict[str, set[str]]:
@@ -28,13 +25,6 @@ def shared() -> dict[str, set[str]]:
         folder = str(room.methods[0].run).split(".")[1]
         found.setdefault(folder, set()).update(room.shared)
     return found
-
-
-def modules() -> dict[str, Path]:
-    """Return the files of the package by the names of their modules in it."""
-    files = [*ROOT.glob("*.py"), *(p for folder in FOLDERS for p in (ROOT / folder).rglob("*.py"))]
-    parts = {path: path.relative_to(ROOT).with_suffix("").parts for path in files}
-    return {".".join(p[:-1] if p[-1] == "__init__" else p): path for path, p in parts.items()}
 
 
 def imported(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
@@ -152,10 +142,3 @@ def test_no_test_file_is_imported() -> None:
             for k in range(1, module.count(".") + 2)
         }
         assert not [x for x in found if x in tests or x.startswith("test_")], name
-
-
-def test_no_module_switches_over_problems() -> None:
-    switch = re.compile(r"isinstance\((self\.)?problem\b|problem\.name [=!]=|result\.problem [=!]=")
-    known = {name: path for name, path in modules().items() if not name.startswith("models.problems")}
-    found = [name for name, path in known.items() if switch.search(path.read_text())]
-    assert [name for name in found if not re.fullmatch(r"solvers\.\w+\.methods", name)] == []

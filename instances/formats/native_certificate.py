@@ -25,7 +25,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any, get_args
 
-from ...models.certificate import Certificate, Proof
+from ...models.certificate import PLAIN, Certificate, Proof
 from ...models.errors import InstanceError
 from ...models.flow_proof import FlowCase, ParallelSetting
 from ...models.setting import ArenaSetting, Setting
@@ -104,13 +104,14 @@ _LIST = required(Field(is_list, "a list"))
 _OBJECT = required(Field(is_object, "an object"))
 _PAIRS = required(Field(_is_rows(2), "a list of pairs of integers"))
 _TRIPLES = required(Field(_is_rows(3), "a list of [index, index, bytes]"))
+_PROBLEMS = (PLAIN, Setting.problem, ParallelSetting.problem, ArenaSetting.problem)
 _CERTIFICATE = {
     "format": required(TEXT),
     "version": _INT,
     "problem": required(
         Field(
-            lambda value: value in ("peak", "placement", "parallel-memory", "arena"),
-            '"peak", "placement", "parallel-memory" or "arena"',
+            lambda value: value in _PROBLEMS,
+            ", ".join(f'"{x}"' for x in _PROBLEMS[:-1]) + f' or "{_PROBLEMS[-1]}"',
         )
     ),
     "graph": _OBJECT,
@@ -159,7 +160,7 @@ def decode_certificate(content: bytes, where: str) -> Certificate:
     data = parse_json(content, where)
     check_header(data, "certificate", where)
     problem = data.get("problem")
-    with_setting = problem != "peak"
+    with_setting = problem != PLAIN
     check_object(data, _WITH_SETTING if with_setting else _CERTIFICATE, where)
     graph, source = data["graph"], data["graph"].get("source")
     check_object(graph, _GRAPH, f"{where}, graph")
@@ -219,9 +220,16 @@ def _several(read: Reader, noun: str) -> tuple[Field, Reader]:
 def _setting_of(
     problem: str, data: Mapping[str, Any], where: str
 ) -> Setting | ParallelSetting | ArenaSetting:
-    if problem == "arena":
-        return ArenaSetting(**_values(ArenaSetting, {"pools": [], **data}, where))
-    return _setting(data, where) if problem == "placement" else _parallel(data, where)
+    readers: dict[str, Callable[[Any, str], Setting | ParallelSetting | ArenaSetting]] = {
+        Setting.problem: _setting,
+        ParallelSetting.problem: _parallel,
+        ArenaSetting.problem: _arena,
+    }
+    return readers[problem](data, where)
+
+
+def _arena(data: Mapping[str, Any], where: str) -> ArenaSetting:
+    return ArenaSetting(**_values(ArenaSetting, {"pools": [], **data}, where))
 
 
 def _setting(data: Mapping[str, Any], where: str) -> Setting:

@@ -84,6 +84,8 @@ class Arena(Problem):
     name: ClassVar[str] = "arena"
     unit: ClassVar[str] = "bytes"
     picture: ClassVar[str] = "allocations"
+    measure: ClassVar[str] = "height"
+    optimum: ClassVar[str] = "no order and no addresses need less"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "alignment": Parameter(1, "every address is a multiple of so many bytes", least=1),
         "pools": Parameter("", "kinds of tensors that lie in pools of their own", kind="pools"),

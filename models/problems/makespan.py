@@ -81,6 +81,7 @@ class Makespan(Problem):
     name: ClassVar[str] = "makespan"
     unit: ClassVar[str] = "ns"
     picture: ClassVar[str] = "gantt"
+    becomes: ClassVar[tuple[str, tuple[str, ...]]] = ("distributed", ("machine",))
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "processors": Parameter(
             "1",

@@ -72,6 +72,9 @@ class ParallelMemory(Problem):
     processors: int | None = None
     name: ClassVar[str] = "parallel-memory"
     unit: ClassVar[str] = "bytes"
+    measure: ClassVar[str] = "peak"
+    optimum: ClassVar[str] = "no parallel schedule needs more"
+    becomes: ClassVar[tuple[str, tuple[str, ...]]] = ("memory-edges", ("bound", "apply"))
     maximize: ClassVar[bool] = True
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "processors": Parameter(1, "ops that run at one time at most (default any number)", least=1)

@@ -35,6 +35,8 @@ class Peak(Problem):
     graph: Graph
     name: ClassVar[str] = "peak"
     unit: ClassVar[str] = "bytes"
+    measure: ClassVar[str] = "peak"
+    optimum: ClassVar[str] = "no order has a lower peak"
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, "peak, graph", A_GRAPH)

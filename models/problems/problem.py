@@ -71,6 +71,11 @@ class Problem(ABC):
         "edges".
     picture
         The function of `lowtide.plot` that draws its answers.
+    measure, optimum
+        What the objective is called where a certificate is confirmed, and what it then says of an answer that
+        meets it.
+    becomes
+        The problem that is meant where one of these parameters of it is given; empty: none.
     parameters
         What is asked besides: what specifications, the command line and sweeps read. A name that ends in a
         dot stands for all that begin so.
@@ -82,6 +87,9 @@ class Problem(ABC):
     about: ClassVar[str] = "graph"
     answers: ClassVar[str] = "plan"
     picture: ClassVar[str] = "profile"
+    measure: ClassVar[str] = "time"
+    optimum: ClassVar[str] = "no plan takes less time"
+    becomes: ClassVar[tuple[str, tuple[str, ...]]] = ("", ())
     parameters: ClassVar[Mapping[str, Parameter]] = {}
 
     @classmethod

@@ -11,6 +11,7 @@ from ...models.derived.profile import MemoryProfile, memory_profile, reference_p
 from ...models.errors import UsageError
 from ...models.graph import Graph
 from ...models.plan import Plan
+from ...models.problems import PROBLEMS
 from ...models.result import Result
 from ...models.units import format_gap
 from ...models.verifier.verify import verify
@@ -73,8 +74,10 @@ def profile(
     tier = tier_of(plan, tier).name
     verify(graph, plan).raise_if_invalid()
     ax = pyplot_figure().subplots() if ax is None else ax
-    if bound is None and isinstance(item, Result) and item.problem == "peak":
-        bound = item.bound
+    if bound is None and isinstance(item, Result):
+        asked = PROBLEMS.get(item.problem)
+        of_peak = asked is not None and asked.measure == "peak" and not asked.maximize
+        bound = item.bound if of_peak else None
 
     memory = memory_profile(graph, plan, tier)
     if bound is not None and bound > memory.peak:

@@ -17,6 +17,7 @@ from ..._version import __version__
 from ...instances.formats.strict_json import parse_toml, read_bytes
 from ...models.errors import BackendUnavailable, InstanceError, UsageError
 from ...models.files import check_writable, write_whole
+from ...models.problems import PROBLEMS
 from ..audits.audit import Contradiction, compare
 from ..audits.best_known import BestKnown, read_best_known
 from ..audits.claims import Question, claim_of, is_maximized
@@ -223,7 +224,7 @@ def _draw_plan(question: QuestionView, progress: Callable[[str], None]) -> None:
     from ..audits.recheck import recheck
 
     problems: dict[Question, Problem] = {}
-    what, draw = PICTURES.get(question.problem, ("memory profile", None))
+    what, draw = _picture(PROBLEMS.get(question.problem))
     with_plan = [r for r in question.runs if r.record.get("plan") and r.objective is not None]
     sign = -1 if is_maximized(question.problem) else 1
     for run in sorted(with_plan, key=lambda r: sign * (r.objective or 0)):
@@ -268,5 +269,9 @@ def _memory_profile(question: QuestionView, setting: str, problem: Any, judgemen
     )
 
 
-PICTURES = {"peak": ("memory profile", _memory_profile), "offsets": ("allocation", _allocation)}
-"""What is drawn of the best answer to a question, and by whom."""
+def _picture(problem: type[Problem] | None) -> tuple[str, Callable[..., Chart | None] | None]:
+    """Return what is drawn of the best answer to a question, and by whom."""
+    if problem is not None and problem.about == "buffers":
+        return "allocation", _allocation
+    of_peak = problem is not None and problem.measure == "peak" and not problem.maximize
+    return "memory profile", _memory_profile if of_peak else None

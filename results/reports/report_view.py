@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...models.problems import PROBLEMS
 from ...models.result import Status, relative_gap
 from ...models.units import format_bytes, format_duration
 from ..audits.claims import is_maximized
@@ -106,6 +107,12 @@ class QuestionView:
     picture_note: str = ""
     settings_solved: int = 0
     settings: int = 0
+
+    @property
+    def about(self) -> str:
+        """What the hash is of: a graph or buffers."""
+        asked = PROBLEMS.get(self.problem)
+        return "graph" if asked is None else asked.about
 
 
 def views(records: Sequence[Mapping[str, Any]]) -> list[QuestionView]:

@@ -68,6 +68,7 @@ ROOM = Room(
             options=(_ORDER,),
         ),
     ),
+    bare={"cpsat": ".bare:trees"},
     exports={"cpsat": Export("minio.joint_cpsat", ".minio.stated:stated")},
     judging=4.0,
     shared=("peak",),

@@ -53,6 +53,7 @@ ROOM = Room(
         ),
     ),
     certify=".parallel.certify:certify_memory",
+    bare={"milp": ".bare:cut"},
     exports={
         "milp": Export(
             "parallel.cut_milp", ".parallel.stated:moments", unit=".parallel.stated:unit_of_moments"
@@ -102,6 +103,7 @@ EDGES = Room(
         ),
     ),
     certify=".parallel.certify:certify_edges",
+    bare={"milp": ".bare:edges"},
     exports={
         "milp": Export(
             "parallel.edges_milp",

@@ -76,6 +76,7 @@ ROOM = Room(
             for name, most in (("v-min", "a third"), ("v-half", "half"), ("v-zb", "all"))
         ),
     ),
+    joint=True,
     exports={"cpsat": Export("pipeline.intervals_cpsat", ".pipeline.exact:stated", unit="")},
     bound=".pipeline.rules:raise_first_bound",
 )

@@ -167,6 +167,7 @@ ROOM = Room(
     demanded=(".placement.demanding:solve_demanding", DEMANDED),
     largest=True,
     ideal="..formulations.placement.releases:ideal_time",
+    bare={"cpsat": ".bare:windows", "slot-milp": ".bare:slots"},
     exports={
         "cpsat": Export(
             "placement.intervals_cpsat",
