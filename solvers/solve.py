@@ -20,6 +20,7 @@ from ..models.problems.problem import Problem
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores
 from .engines.garbage import collected_rarely
+from .engines.tried import warn_if_untried
 from .judging import judging_seconds
 from .method import PYOMO_SOLVER, Method, RunFunction, load, run_method
 from .registry import check_freedoms, find_method, room_of
@@ -335,6 +336,8 @@ def _import_solver(engine: str | None) -> None:
     for name in _SOLVERS[engine]:
         with contextlib.suppress(ImportError):
             import_module(name)
+    for package in _PACKAGES[engine]:
+        warn_if_untried(package)
 
 
 _PACKAGES = {"cpsat": ("ortools",), "highs": ("pyomo", "highspy"), None: ()}

@@ -31,6 +31,7 @@ from . import highs_scaling
 from .highs_scheduler import run_in_turn
 from .logs import check_log
 from .supervise import Supervisor
+from .tried import quiet_highs
 
 Value = Callable[[Any], float]
 
@@ -83,7 +84,7 @@ def solve_highs(
     UsageError
         An unknown option, a value that HiGHS refuses, or a log file that cannot be written.
     """
-    highs = _new_highs()
+    highs = quiet_highs()
     _set_options(highs, context, settings or {})
     passed = _pass_model(highs, model, lambda: context.expired)
     if passed is None or context.expired:
@@ -174,17 +175,9 @@ def check_options(options: Mapping[str, str], own: Sequence[str] = ()) -> None:
 
     `own` are the names of the method's own options, which a mistyped one may mean.
     """
-    highs = _new_highs()
+    highs = quiet_highs()
     for name, text in options.items():
         _set_option(highs, name, text, own)
-
-
-def _new_highs() -> Any:
-    import highspy
-
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)  # else HiGHS prints its opinion of options
-    return highs
 
 
 def _set_options(highs: Any, context: Context, settings: Mapping[str, str]) -> None:

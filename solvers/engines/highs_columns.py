@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..context import Context
 from .highs_scheduler import run_in_turn
 from .supervise import Supervisor
+from .tried import quiet_highs
 
 Floats = NDArray[np.float64]
 Column = tuple[float, Any, Any]
@@ -40,8 +41,7 @@ class ColumnProgram:
 
         self.context, self.rows, self.columns = context, len(low), 0
         self.reason: str | None = None  # why the last run was asked to stop
-        self.highs = highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
+        self.highs = highs = quiet_highs()
         highs.setOptionValue("threads", 1)
         highs.setOptionValue("random_seed", context.seed % 2**31)
         highs.setOptionValue("solver", "simplex")

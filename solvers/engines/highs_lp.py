@@ -11,6 +11,7 @@ import numpy as np
 from ..context import Context
 from .highs_scheduler import run_in_turn
 from .supervise import Supervisor
+from .tried import quiet_highs
 
 if TYPE_CHECKING:
     from ...formulations.linear_program import LinearProgram
@@ -114,8 +115,7 @@ def _solved(scaled: _Scaled, context: Context, seconds: float, *, crossover: str
     """Return HiGHS after it has run; None if its turn did not come in time, or it was abandoned."""
     import highspy
 
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = quiet_highs()
     if highs.passModel(scaled.lp) == highspy.HighsStatus.kError:
         raise RuntimeError("HiGHS refuses the linear program")
     highs.setOptionValue("solver", "ipm")

@@ -42,10 +42,24 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numba
 import numpy as np
-from numba.core import caching, types
-from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.types.containers import BaseTuple
-from numba.np.numpy_support import from_dtype
+
+from ...models.errors import BackendUnavailable
+from .tried import TRIED, warn_if_untried
+
+warn_if_untried("numba")
+try:  # from its inside: what is not a promise of numba's
+    from numba.core import caching, types
+    from numba.core.registry import CPUDispatcher, cpu_target
+    from numba.core.types.containers import BaseTuple
+    from numba.np.numpy_support import from_dtype
+
+    caching._CacheLocator, caching.CompileResultCacheImpl._locator_classes, caching.FunctionCache  # noqa: B018
+except (ImportError, AttributeError) as error:
+    low, high = TRIED["numba"]
+    raise BackendUnavailable(
+        f"numba: found version {numba.__version__}, whose inside is another one ({error}), expected "
+        f">={low},<{high}; try: pip install 'numba>={low},<{high}'"
+    ) from None
 
 PACKAGE = __name__.partition(".solvers.")[0]
 
