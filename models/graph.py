@@ -3,7 +3,7 @@
 A *tensor* is a buffer of ``nbytes`` bytes. An *op* reads and writes tensors; each write makes a new
 *version* of the tensor (version 0 is the initial content). The ops of a graph stand in a *reference
 order* that is itself a valid execution: it fixes which version each op reads, and the last version of
-each tensor. ``models.precedence`` derives the arrays that algorithms use from these raw fields.
+each tensor. `lowtide.models.derived.precedence` derives the arrays that algorithms use from these raw fields.
 """
 
 from __future__ import annotations

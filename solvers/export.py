@@ -22,22 +22,17 @@ def export_model(
 ) -> None:
     """Write the model of a method to a file, whole or not at all.
 
-    All values in it are in the greatest common divisor of the sizes (and of the durations), see
-    `lowtide.formulations.peak.data`, `lowtide.formulations.offsets.data`,
-    `lowtide.formulations.makespan.data` and `lowtide.formulations.recompute.data`. It has no hint and no
-    bounds but those of the formulation; models of `makespan` end with the best list schedule that is found
-    within a minute. Of `recompute`, "checkmate", "moccasin" (at most 3 runs of each op) and "poet" are models
-    of schedules in partitioned stages, whose optimum is no bound on the problem; "moments" (those of a
-    longest path) is a relaxation, whose optimum is one.
+    All values in it are in the greatest common divisor of the sizes (and of the durations). It has no hint
+    and no bounds but those of the formulation; models of `makespan` end with the best list schedule that is
+    found within a minute. What a model is about, if its optimum is not the problem's, says `Export.scope`.
 
     Parameters
     ----------
     problem
         What the model states.
     method
-        One that builds a model: for `peak` "milp", "milp-tensors", "milp-steps", "cpsat" or
-        "cpsat-positions", for `offsets` "milp", "cpsat" or "cpsat-sections", for `makespan` "milp", "cpsat"
-        or "cpsat-reservoir", for `recompute` "checkmate", "moccasin", "moments" or "poet".
+        One that builds a model: `lowtide.solvers.room.Room.exports` of the problem has them, and a message
+        lists them where it is another one.
     path
         Its suffix is the format: ``.mps`` or ``.lp`` for a MILP, ``.pb.txt`` (or ``.pbtxt``) or the
         binary ``.pb`` for CP-SAT.

@@ -7,7 +7,7 @@ there is one part only, or memory and time for the parts were not enough, the wh
 2. Safe list schedules by every priority; bounds.
 3. Local search over rankings and fallback orders for a part of the time, or until it stagnates; on trees
    also over the sequences of MemBooking; then, on identical processors, annealing of sequences on lanes
-   towards the best bound (`algorithms.makespan.filling`).
+   towards the best bound (`lists.filling`).
 4. Labels on the sets of started ops (`labels.method`), if there are few ops; on trees whose schedules are
    not near the bound, before that those of reduced trees, both ways in time (`trees.two_way_method`): before
    MemBooking if they are far from it.
@@ -15,8 +15,8 @@ there is one part only, or memory and time for the parts were not enough, the wh
    on.
 
 Large graphs have a search over MemBooking, on trees, and one in windows of time instead of 3
-(`lists.lns`), and are bounded by their heaviest ops alone (`algorithms.makespan.core`), trees by reduced
-ones (`trees.two_way_method`).
+(`lists.lns`), and are bounded by their heaviest ops alone (`bounds.core`), trees by reduced ones
+(`trees.two_way_method`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`label-setting` for `makespan`: exact by labels on the sets of started ops, in passes that widen.
 
 Of up to 62 ops that share identical processors, in the accounting ``coexist``; `auto` cuts larger graphs into
-parts of this size where it can. The mathematics: `.algorithms.makespan.labels`.
+parts of this size where it can. The mathematics: `lowtide.solvers.makespan.labels.search`.
 """
 
 from __future__ import annotations

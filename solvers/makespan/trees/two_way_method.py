@@ -1,10 +1,10 @@
 """`two-way-labels` for `makespan` of trees: labels on reduced trees that grow, forwards and backwards.
 
 Of in-trees of up to 62 ops within a memory, on identical processors. The mathematics:
-`.algorithms.makespan.trees.projection` and `.two_way`. The first reduced tree has few nodes; each pass guides
-the next one, the other way, over the same nodes or more. The bounds of all hold for the whole tree. Between
-them beams over the whole tree look for schedules. A pass over the whole tree proves the fastest one. Larger
-trees are bounded by reduced ones of up to 62 ops (in `auto`).
+`lowtide.solvers.makespan.trees.projection` and `two_way`. The first reduced tree has few nodes; each pass
+guides the next one, the other way, over the same nodes or more. The bounds of all hold for the whole tree.
+Between them beams over the whole tree look for schedules. A pass over the whole tree proves the fastest one.
+Larger trees are bounded by reduced ones of up to 62 ops (in `auto`).
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
     problem, context
         Of the solve.
     expired
-        Whether to take the modes of ops that are the best so far.
+        Whether the search for modes of ops ends, with the best so far.
     """
     results: list[tuple[int, int]] = []
     settings = portfolio(problem)
