@@ -78,10 +78,10 @@ def switches(tree: ast.Module) -> Iterator[str]:
             found = node.func.id in ("isinstance", "issubclass") and bool(classes & CLASSES)
         elif isinstance(node, ast.Match):
             values = [x.value for x in ast.walk(node) if isinstance(x, ast.MatchValue)]
-            kinds = [x.cls for x in ast.walk(node) if isinstance(x, ast.MatchClass)]
+            classes = {getattr(x.cls, "id", "") for x in ast.walk(node) if isinstance(x, ast.MatchClass)}
             found = names_a_problem(node.subject) and any(map(of_problems, values))
-            found |= any(isinstance(x, ast.Name) and x.id in CLASSES for x in kinds)
-        if found:
+            found |= bool(classes & CLASSES)
+        if found and isinstance(node, ast.expr | ast.stmt):
             yield f"line {node.lineno}: {ast.unparse(node).splitlines()[0]}"
 
 

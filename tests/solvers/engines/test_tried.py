@@ -29,7 +29,7 @@ def test_pins_are_what_was_tried() -> None:
 
 @pytest.mark.parametrize("version", ["1.16.0", "1.13.1", "1.11.0", "2.0"])
 def test_another_version_is_told_of_once(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tried.metadata, "version", lambda package: version)
+    monkeypatch.setattr("importlib.metadata.version", lambda package: version)
     with pytest.warns(
         tried.UntriedVersionWarning, match=f"highspy: found version {version}, expected >=1.12,<1.13"
     ):
@@ -41,7 +41,7 @@ def test_another_version_is_told_of_once(version: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("version", ["1.12.0", "1.12.9"])
 def test_no_word_of_versions_that_were_tried(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tried.metadata, "version", lambda package: version)
+    monkeypatch.setattr("importlib.metadata.version", lambda package: version)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tried.quiet_highs()
