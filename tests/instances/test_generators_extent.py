@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lowtide.instances.generators import FAMILIES, generate
@@ -9,7 +11,7 @@ from lowtide.instances.generators.extent import _EXTENTS
 from lowtide.instances.options import typed_options
 from lowtide.models.errors import InstanceError
 
-LARGE = {
+LARGE: dict[str, dict[str, Any]] = {
     "chain": {"n": 10**6},
     "intree": {"n": 10**6},
     "outtree": {"n": 10**6},
@@ -50,10 +52,14 @@ def test_many_edges_are_refused_too() -> None:
 )
 def test_estimates_are_no_less_than_what_is_made(family: str, train: bool) -> None:
     parameters = FAMILIES[family].parameters
-    more = {"harpoon": {"levels": 3, "branches": 5}, "assembly": {"grid": "20x20x5", "leaf": 1}}
+    more: dict[str, dict[str, Any]] = {
+        "harpoon": {"levels": 3, "branches": 5},
+        "assembly": {"grid": "20x20x5", "leaf": 1},
+    }
     names, extent = _EXTENTS[family]
-    larger = more.get(family) or {name: 3 * (parameters[name].default or 1) for name in names if name != "k"}  # type: ignore[operator]
-    for options in ({}, larger, *([{"data": "edge"}] if "data" in parameters else [])):
+    larger = more.get(family) or {name: 3 * (parameters[name].default or 1) for name in names if name != "k"}
+    every: list[dict[str, Any]] = [{}, larger, *([{"data": "edge"}] if "data" in parameters else [])]
+    for options in every:
         given = {**options, **({"train": True} if train else {})}
         graph = generate(family, **given)
         made = len(graph.ops) + sum(len(op.reads) for op in graph.ops)

@@ -58,7 +58,7 @@ def control(graph: Graph) -> Any:
 def need(graph: Graph) -> int:
     """Return the bytes that the op of control flow holds beside what it reads."""
     op = control(graph)
-    return op.workspace + sum(graph.tensors[t].nbytes for t in op.writes)
+    return int(op.workspace + sum(graph.tensors[t].nbytes for t in op.writes))
 
 
 def read_by(graph: Graph) -> set[str]:

@@ -93,7 +93,7 @@ def native(given: list[Task], path: Path) -> str:
 def graphml(given: list[Task], path: Path) -> str:
     import networkx as nx
 
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for k, t in enumerate(given):
         graph.add_node(f"n{k}", **attributes(t))
         graph.add_edges_from((f"n{j}", f"n{k}") for j in t.before)
