@@ -129,7 +129,8 @@ def stacks(problem: Arena, threshold: int = 0) -> Stacks:
     >>> [t.nbytes for t in found.graph.tensors], found.to_height(24)
     ([4, 4, 4, 4], 21)
     """
-    graph, alignment = problem.graph, problem.alignment
+    graph, alignment, pairs = problem.graph, problem.alignment, sharing_pairs(problem)
+    plain = alignment == 1 and not pairs and not any(op.modes or op.inplace for op in graph.ops)
 
     def rounded(size: int) -> int:
         units, residue = divmod(size, alignment)
@@ -138,10 +139,11 @@ def stacks(problem: Arena, threshold: int = 0) -> Stacks:
     steps = [x for x in _residues(problem) if x > threshold]
     sizes = (*(t.nbytes for t in graph.tensors), *(op.least_workspace for op in graph.ops))
     pools = len({pool for size, pool in zip(sizes, problem.pool_of, strict=True) if size})
-    tensors = tuple(replace(t, nbytes=rounded(t.nbytes)) for t in graph.tensors)
-    ops = tuple(replace(op, workspace=rounded(op.least_workspace), modes=(), inplace=()) for op in graph.ops)
-    merged = _merged(replace(graph, tensors=tensors, ops=ops), sharing_pairs(problem))
-    return Stacks(graph=merged, alignment=alignment, step=min(steps, default=alignment), pools=pools)
+    if not plain:  # else it is the graph of the problem, whose precedence is kept with it
+        tensors = tuple(replace(t, nbytes=rounded(t.nbytes)) for t in graph.tensors)
+        ops = (replace(op, workspace=rounded(op.least_workspace), modes=(), inplace=()) for op in graph.ops)
+        graph = _merged(replace(graph, tensors=tensors, ops=tuple(ops)), pairs)
+    return Stacks(graph=graph, alignment=alignment, step=min(steps, default=alignment), pools=pools)
 
 
 def _residues(problem: Arena) -> list[int]:

@@ -68,8 +68,10 @@ all moments are Checkmate's (2020) rows for what is stored between stages.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from ..model import ModelSize, ticker
@@ -163,27 +165,51 @@ def by_need(data: RecomputeData) -> list[int]:
     Needed later is what the op accesses, and each value that is initial or left by its ancestors, and that
     one of its descendants finds or the end: at that moment some of it was discarded to be computed again.
     """
-    path, below = longest_path(data), [1 << i for i in range(data.n)]
-    for i in range(data.n - 1, -1, -1):
-        for j in (*data.inputs[i], *data.after[i]):
-            below[j] |= below[i]
+    path = longest_path(data)
+    needed = _needed_later(data, path)
+    worst = sorted(range(len(path)), key=lambda k: (-needed[k], path[k]))
+    return [path[k] for k in worst if needed[k] > data.memory]
 
+
+def _needed_later(data: RecomputeData, path: Sequence[int]) -> list[int]:
+    """Return by op of a path the units of `by_need`, in time that grows as the graph does.
+
+    Ancestors grow along a path and descendants shrink, so a value counts at the places of an interval: from
+    the first one that its writer is an ancestor of to the last one that a reader descends from.
+    """
+    end, place = len(path), {p: k for k, p in enumerate(path)}
+    first = [place.get(i, end) for i in range(data.n)]
+    last = [place.get(i, -1) for i in range(data.n)]
+    before = [(*data.inputs[i], *data.after[i]) for i in range(data.n)]
+    for i in reversed(range(data.n)):
+        for j in before[i]:
+            first[j] = min(first[j], first[i])
+    for i in range(data.n):
+        last[i] = max(last[i], max((last[j] for j in before[i]), default=-1))
+    places: dict[int, list[int]] = {}
     always = {x.tensor: x.nbytes for x in data.values if x.tensor in data.resident}
-    others = [
-        (x, -1 if x.final else sum(1 << j for j in x.readers)) for x in data.values if x.tensor not in always
-    ]
-
-    def units(p: int) -> int:
+    kept, more, needed = sum(always.values()), [0] * (end + 1), [0] * end
+    for k, p in enumerate(path):
         own = {data.values[u].tensor for u in (*data.reads[p], *data.writes[p])}
-        needed = data.footprint[p] + sum(always.values()) - sum(always.get(b, 0) for b in own)
-        for x, found in others:
-            there = x.writer is None or data.ancestors[p] >> x.writer & 1
-            if there and found & below[p] and x.tensor not in own:
-                needed += x.nbytes
-        return needed
-
-    needed = {p: units(p) for p in path}
-    return sorted((p for p in path if needed[p] > data.memory), key=lambda p: (-needed[p], p))
+        needed[k] = data.footprint[p] + kept - sum(always.get(b, 0) for b in own)
+        for b in own:
+            places.setdefault(b, []).append(k)
+    less: dict[int, list[int]] = {b: [0] * (len(some) + 1) for b, some in places.items()}
+    for x in data.values:
+        begin = 0 if x.writer is None else first[x.writer]
+        stop = end if x.final else 1 + max((last[j] for j in x.readers), default=-1)
+        if x.tensor in always or begin >= stop:
+            continue
+        more[begin] += x.nbytes
+        more[stop] -= x.nbytes
+        if x.tensor in places:  # at places that access the tensor it is in their footprint
+            less[x.tensor][bisect_left(places[x.tensor], begin)] += x.nbytes
+            less[x.tensor][bisect_left(places[x.tensor], stop)] -= x.nbytes
+    needed = [a + b for a, b in zip(needed, accumulate(more), strict=False)]
+    for b, some in places.items():
+        for k, nbytes in zip(some, accumulate(less[b]), strict=False):
+            needed[k] -= nbytes
+    return needed
 
 
 def size(data: RecomputeData, moments: int) -> ModelSize:

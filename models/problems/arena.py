@@ -208,17 +208,20 @@ class Arena(Problem):
         plan = lower_order(self.graph, answer.order)
         buffers = buffers_from_plan(self.graph, plan)
         pieces = self._pieces(answer.order, buffers)
-        pool_of = {name: self.pool_names[self.pool_of[k]] for k, name in pieces}
         placed = {name: answer.addresses[k] for k, name in pieces}
         allocation = {name: x for name, x in placed.items() if x is not None}
-        stated = tuple(replace(b, alignment=self.alignment, pool=pool_of[b.id]) for b in buffers.buffers)
-        pools = dict.fromkeys(self.pool_names)
-        verdict = verify_allocation(replace(buffers, buffers=stated, pools=pools), allocation)
+        if self.alignment > 1 or self.pools:
+            pool_of = {name: self.pool_names[self.pool_of[k]] for k, name in pieces}
+            stated = (replace(b, alignment=self.alignment, pool=pool_of[b.id]) for b in buffers.buffers)
+            buffers = replace(buffers, buffers=tuple(stated), pools=dict.fromkeys(self.pool_names))
+        verdict = verify_allocation(buffers, allocation)
         if not verdict.valid:
             return Judgement(objective=None, verification=verdict)
-        ends = [-(-verdict.heights[name] // self.alignment) * self.alignment for name in pools]
-        begin = dict(zip(pools, accumulate(ends, initial=0), strict=False))
-        plan = replace(plan, allocation={b: x + begin[pool_of[b]] for b, x in allocation.items()})
+        if self.pools:
+            ends = [-(-verdict.heights[name] // self.alignment) * self.alignment for name in buffers.pools]
+            begin = dict(zip(buffers.pools, accumulate(ends, initial=0), strict=False))
+            allocation = {b: x + begin[pool_of[b]] for b, x in allocation.items()}
+        plan = replace(plan, allocation=allocation)
         whole = verify(self.graph, plan, rerun=False)
         return Judgement(
             objective=sum(verdict.heights.values()) if whole.valid else None,

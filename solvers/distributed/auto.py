@@ -87,7 +87,8 @@ def offer_heft(data: DistributedData, context: Context) -> bool:
     """Offer the list schedule by upward rank; return whether there is one."""
     lists = ListScheduler(data)
     try:
-        found = lists.run(upward_ranks(data), ticker(lambda: context.expired))
+        tick = ticker(lambda: context.expired)
+        found = lists.run(upward_ranks(data, tick), tick)
     except BuildTimeout:
         return False
     if found:
@@ -120,7 +121,9 @@ def offer_one_memory(problem: Distributed, m: int, context: Context) -> None:
 
 
 def raise_bounds(problem: Distributed, context: Context) -> Outcome:
-    """Take over the bounds of the relaxation; say if it is proved to have no schedule."""
+    """Take over the bounds of the relaxation, if there is time; say if it is proved to have no schedule."""
+    if context.expired:
+        return Outcome()
     inner = context.inner(problem.pooled, POOLED * context.remaining(), "memories together: ")
     started = begin(problem.pooled, inner)
     if inner.bound is not None:

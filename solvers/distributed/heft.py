@@ -12,6 +12,8 @@ next one is tried; if none does, there is no list schedule.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,29 +25,35 @@ from ...models.problems.processors import Alternative
 from .profile import NEVER, Calendar, Level, free_together
 
 
-def upward_ranks(data: DistributedData) -> list[Fraction]:
+def upward_ranks(data: DistributedData, tick: Callable[[], None] = lambda: None) -> list[Fraction]:
     """Return the upward rank of each op in ticks; higher ones go first.
 
+    `tick` is called for each op, and may raise. Sums are integers over the common denominator of all means.
     Source: Topcuoglu, Hariri and Wu, IEEE Transactions on Parallel and Distributed Systems 13(3), 2002.
     """
     memory = [m for m, count in zip(data.memory_of, data.counts, strict=True) for _ in range(count)]
-    pairs = [(a, b) for x, a in enumerate(memory) for y, b in enumerate(memory) if x != y]
-    sends: list[dict[int, Fraction]] = [{} for _ in range(data.n)]
+    pairs = Counter((a, b) for x, a in enumerate(memory) for y, b in enumerate(memory) if x != y)
+    ways = [(way, count) for way, count in pairs.items() if way in data.latency]
+    kinds = [{a.kind for a in some} for some in data.alternatives]
+    weights = [sum(data.counts[q] for q in some) for some in kinds]
+    many = pairs.total() or 1
+    whole = math.lcm(many, *set(weights))
+    sends: list[dict[int, int]] = [{} for _ in range(data.n)]
     for y, value in enumerate(data.sent):
-        times = [data.takes(y, way) if way in data.latency else 0 for way in pairs]
-        cost, maker = Fraction(sum(times), len(times) or 1), sends[data.maker[y]]
+        tick()
+        cost = sum(count * data.takes(y, way) for way, count in ways) * (whole // many)
+        maker = sends[data.maker[y]]
         for j in value.readers:
-            maker[j] = max(maker.get(j, Fraction(0)), cost)
-    ranks = [Fraction(0)] * data.n
+            maker[j] = max(maker.get(j, 0), cost)
+    ranks = [0] * data.n
     for i in reversed(range(data.n)):
+        tick()
         best: dict[int, int] = {}
         for a in data.alternatives[i]:
             best[a.kind] = min(best.get(a.kind, a.duration), a.duration)
-        weight = sum(data.counts[q] for q in best)
-        own = Fraction(sum(data.counts[q] * d for q, d in best.items()), weight)
-        later = (sends[i].get(j, Fraction(0)) + ranks[j] for j in data.successors[i])
-        ranks[i] = own + max(later, default=Fraction(0))
-    return ranks
+        own = sum(data.counts[q] * d for q, d in best.items()) * (whole // weights[i])
+        ranks[i] = own + max((sends[i].get(j, 0) + ranks[j] for j in data.successors[i]), default=0)
+    return [Fraction(rank, whole) for rank in ranks]
 
 
 @dataclass(kw_only=True)
@@ -99,7 +107,10 @@ class ListScheduler:
             if value.last and data.final[value.tensor]:
                 self.settled[value.tensor] = value.writer
         self.left = {t: len(some) for t, some in users.items()}
-        self.tensors = [[t for t, some in users.items() if i in some] for i in range(data.n)]
+        self.tensors: list[list[int]] = [[] for _ in range(data.n)]
+        for t, some in users.items():
+            for i in some:
+                self.tensors[i].append(t)
 
     def run(self, rank: Sequence[Fraction | int], tick: Callable[[], None] = lambda: None) -> bool:
         """Schedule all ops, the highest rank first; return whether all found a place."""

@@ -66,11 +66,12 @@ def solve_cpsat(
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    set_parameters(solver.parameters, context, {**(NARROW if _is_wide(model) else {}), **(defaults or {})})
-    if problem := model.validate():
-        raise RuntimeError(f"invalid CP-SAT model: {problem}")
+    narrow = NARROW if not context.expired and _is_wide(model) else {}
+    set_parameters(solver.parameters, context, {**narrow, **(defaults or {})})
     if context.expired:
         return Outcome(reason="time", detail="CP-SAT was not started: no time was left")
+    if problem := model.validate():
+        raise RuntimeError(f"invalid CP-SAT model: {problem}")
     context.models.append((len(model.proto.variables), len(model.proto.constraints)))
     supervisor = Supervisor(context)
 

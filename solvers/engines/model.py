@@ -88,11 +88,14 @@ def build_model(
         refused = refuse_if_too_large(size, bytes_per_term=bytes_per_term, context=run or context, what=what)
         if refused is not None:
             return refused
+    late = Outcome(reason="time", detail=f"{what} was not built in time")
+    if (run or context).expired:
+        return late
     began = time.perf_counter()
     try:
         built = build()
     except BuildTimeout:
-        return Outcome(reason="time", detail=f"{what} was not built in time")
+        return late
     finally:
         taken = time.perf_counter() - began
         context.build_seconds = (context.build_seconds or 0.0) + taken

@@ -45,12 +45,14 @@ Sources: critical path and load as in Graham (1966); memory area: this suite; he
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
 from ....formulations.makespan.data import MASKED, MakespanData
+from ....formulations.model import BuildTimeout
 from ....formulations.peak.data import Lifetime, accessed_bound, forced_bound
 from ....models.derived.precedence import precedence
 from ....models.problems.makespan import Makespan
@@ -199,10 +201,20 @@ def sequential_peak_counts(data: MakespanData) -> bool:
     return initial <= data.memory and all(x.held or len(x.last) <= 1 for x in data.bytes.lifetimes)
 
 
-def does_not_fit(problem: Makespan, data: MakespanData) -> str | None:
-    """Return why there is no schedule, if one op with what is live around it needs more than the memory."""
-    least = forced_bound if data.n <= MASKED else accessed_bound
-    needed = least(data.bytes) * data.bytes.unit
-    if problem.memory is None or needed <= problem.memory:
+def does_not_fit(
+    problem: Makespan, data: MakespanData, expired: Callable[[], bool] = lambda: False
+) -> str | None:
+    """Return why there is no schedule, if one op with what is live around it needs more than the memory.
+
+    Once `expired` holds only what ops access counts, which is linear in the size of the graph.
+    """
+    if problem.memory is None:
+        return None
+    needed = accessed_bound(data.bytes)
+    if data.n <= MASKED:
+        with suppress(BuildTimeout):
+            needed = forced_bound(data.bytes, expired)
+    needed *= data.bytes.unit
+    if needed <= problem.memory:
         return None
     return f"some op runs with {needed} bytes live in every schedule, of {problem.memory}"

@@ -127,6 +127,7 @@ def begin(
     context: Context,
     expired: Callable[[], bool] | None = None,
     lists: Iterable[str] = (),
+    data: MakespanData | None = None,
 ) -> Started | Outcome:
     """Leave schedules, then bounds in the context, or return why there is no schedule (yet).
 
@@ -141,9 +142,11 @@ def begin(
         The search for a fallback order gives up when it holds; None: when the time is up.
     lists
         The priorities of the list schedules that are made after the sequential one.
+    data
+        Of the problem, where the caller has them.
     """
-    data = makespan_data(problem)
-    if (witness := does_not_fit(problem, data)) is not None:
+    data = data or makespan_data(problem)
+    if (witness := does_not_fit(problem, data, lambda: context.expired)) is not None:
         return Outcome(infeasible=True, detail=witness)
     context.raise_bound(critical_path(data) * data.tick, kind="critical path")
     found = find_fallback(problem, context, expired or (lambda: context.expired))
@@ -178,12 +181,12 @@ def take_first_steps(problem: Makespan, context: Context, data: MakespanData) ->
     Outcome | None
         How the solve ends, if that is enough; else None.
     """
-    if (witness := does_not_fit(problem, data)) is not None:
-        return Outcome(infeasible=True, detail=witness)
     if context.options["start"] == "none":
+        if (witness := does_not_fit(problem, data, lambda: context.expired)) is not None:
+            return Outcome(infeasible=True, detail=witness)
         raise_bounds(problem, data, context)
     else:
-        started = begin(problem, context, lists=PRIORITIES)
+        started = begin(problem, context, lists=PRIORITIES, data=data)
         if isinstance(started, Outcome) and started.infeasible:
             return started
     return Outcome() if context.closed else None

@@ -31,10 +31,11 @@ Source: goal regression, as in planning; the bound and its parts are ours.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from itertools import count
 
 from ....formulations.recompute.data import RecomputeData
+from ....models.derived.precedence import bits
 from ....models.problems.recompute import Recompute
 from ....models.units import exact_bytes
 from .moments import with_slower_tiers
@@ -44,6 +45,10 @@ PARTS = (4, 8, 16, 32)
 
 STATES = 2000
 """That are expanded for an op and a part, at most."""
+
+
+LOOK = 200
+"""Ops whose own needs are added up between two looks at the clock."""
 
 
 def none_fits(problem: Recompute, data: RecomputeData, stop: Callable[[], bool]) -> str:
@@ -77,31 +82,39 @@ def least_need(data: RecomputeData, stop: Callable[[], bool] = lambda: False) ->
     >>> least_need(recompute_data(lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=2)))
     (4, 6)
     """
-    searches = [_Search(data, g, below) for g, below in enumerate(_initial_below(data))]
-    searches.sort(key=lambda search: -search.alone)
-    best, at = searches[0].alone, searches[0].op
+    sizes = {x.tensor: x.nbytes for x in data.values}
+    below = initial_below(data)
+    alone: list[int] = []
+    for g in range(data.n):
+        if g % LOOK == LOOK - 1 and stop():
+            break
+        alone.append(_Search(data, sizes, g, below(g)).alone)
+    order = sorted(range(len(alone)), key=lambda g: -alone[g])
+    best, at = alone[order[0]], order[0]
     for part in PARTS:
-        for search in searches:
+        for g in order:
             if stop() or best > data.memory:
                 return best, at
-            found = search.bound(data.memory // part, stop)
+            found = _Search(data, sizes, g, below(g)).bound(data.memory // part, stop)
             if found > best:
-                best, at = found, search.op
+                best, at = found, g
     return best, at
 
 
-def _initial_below(data: RecomputeData) -> list[set[int]]:
-    """Return by op the initial contents that stay while it runs first: A_g of the page."""
-    found = [set[int]() for _ in range(data.n)]
-    for u, x in enumerate(data.values):
-        if x.writer is None:
-            above = 0
-            for j in x.readers:
-                above |= data.ancestors[j] & ~(1 << j)
-            for g in range(data.n):
-                if above >> g & 1:
-                    found[g].add(u)
-    return found
+def initial_below(data: RecomputeData) -> Callable[[int], set[int]]:
+    """Return a function that gives the initial contents which stay while an op g runs first: A_g of the page.
+
+    These are what the ops find that g comes before.
+    """
+    initial = [u for u, x in enumerate(data.values) if x.writer is None]
+    own, found = [0] * data.n, [0] * data.n
+    for k, u in enumerate(initial):
+        for i in data.values[u].readers:
+            own[i] |= 1 << k
+    for i in reversed(range(data.n)):
+        for j in (*data.inputs[i], *data.after[i]):
+            found[j] |= found[i] | own[i]
+    return lambda g: {initial[k] for k in bits(found[g])}
 
 
 class _Search:
@@ -115,9 +128,8 @@ class _Search:
         Units that are needed during that run.
     """
 
-    def __init__(self, data: RecomputeData, op: int, always: Set[int]) -> None:
-        self.data, self.op, self.always = data, op, always
-        self.size = {x.tensor: x.nbytes for x in data.values}
+    def __init__(self, data: RecomputeData, size: Mapping[int, int], op: int, always: Set[int]) -> None:
+        self.data, self.size, self.op, self.always = data, size, op, always
         self.base = {data.values[u].tensor for u in always} | data.resident
         self.alone = self.need(op, frozenset())
 
