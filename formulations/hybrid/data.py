@@ -83,9 +83,10 @@ def hybrid_data(problem: Hybrid) -> HybridData:
     graph, link = problem.graph, problem.link
     found = [(v.writer, i, v.tensor) for v in values_of(graph) for i in v.readers if v.writer is not None]
     arcs = tuple((u, v) for u, v, _ in found)
-    before = [
-        sum(1 << j for j in {*op.after, *(u for u, v in arcs if v == i)}) for i, op in enumerate(graph.ops)
-    ]
+    behind = [{*op.after} for op in graph.ops]
+    for u, v in arcs:
+        behind[v].add(u)
+    before = [sum(1 << j for j in some) for some in behind]
     kinds = [[mode.processors or ("t1",) for mode in op.all_modes] for op in graph.ops]
     degrees = {degree_of(kind) or 0 for rows in kinds for some in rows for kind in some}
     small = [d for d in range(1, isqrt(problem.micro) + 1) if problem.micro % d == 0]

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ...formulations.hybrid.data import Degree, HybridData, hybrid_data
+from ...models.derived.precedence import bits
 from ...models.problems.hybrid import Hybrid
 from ...models.split import Split
 from ..context import Context, Outcome
@@ -26,13 +27,14 @@ def solve_equal(problem: Hybrid, context: Context) -> Outcome:
         count = max(stage) + 1
         for t, degree in data.degrees.items():
             for d in degree.exchanged:
-                if context.expired:
+                if context.late():
                     return Outcome(reason="time")
                 if count * d * t > problem.processors or count * d > problem.micro:
                     continue
                 for modes in _modes(problem, degree):
                     kinds, replicas = (f"t{t}",) * count, (d,) * count
-                    context.offer(Split(stage=stage, kinds=kinds, replicas=replicas, modes=modes))
+                    with context.attempt():
+                        context.offer(Split(stage=stage, kinds=kinds, replicas=replicas, modes=modes))
     return Outcome(detail="" if context.answer else "no stages of the same degrees are valid")
 
 
@@ -44,7 +46,7 @@ def _cuts(problem: Hybrid, data: HybridData) -> Iterator[tuple[int, ...]]:
     needed = set(blocks)
     for i in range(data.n - 1, -1, -1):
         if i in needed:
-            needed.update(j for j in range(i) if data.before[i] >> j & 1)
+            needed.update(bits(data.before[i]))
     ahead = needed.difference(blocks)
     behind = set(range(data.n)) - needed
     for apart in (False, True):

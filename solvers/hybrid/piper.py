@@ -25,7 +25,7 @@ bound, either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +40,12 @@ from .knapsack import Choice, Ints, Swaps, exact
 
 EXACT = 2**52
 """Sums of times and of bytes are below it, so that doubles have them exactly."""
+
+
+LARGEST, LINE, BLOCK = 2**27, 2**25, 2**22
+"""Ideals times layers and arcs: of all ideals, at most (a program has a byte for each ideal and layer); of the
+beginnings of the reference order that are looked at, which are some at equal distances where there are more;
+and of what is summed between two looks at the clock. Chosen by hand."""
 
 
 class _Expired(Exception):
@@ -75,14 +81,17 @@ def _solve(problem: Hybrid, context: Context, *, proves: bool) -> Outcome:
         return Outcome(detail=words)
     if least_work(data) is None:
         return Outcome(infeasible=True, detail="a layer has no mode on groups of so few devices")
-    raise_bound(problem, context)
+    raise_bound(problem, context, data)
+    size = data.n + len(data.arcs)
+    most = min(context.options["most"], LARGEST // size)
     try:
-        line = [(1 << i) - 1 for i in range(data.n + 1)]
+        cuts = min(data.n, 1 + LINE // size)
+        line = [(1 << k * data.n // cuts) - 1 for k in range(cuts + 1)]
         _search(_Program(problem, data, line, context, exact=proves), proves=False)
-        ideals = ideals_of(data.before, context.options["most"], context)
+        ideals = ideals_of(data.before, most, context)
         facts = {"ideals": len(ideals or line)}
         if ideals is None:
-            words = f"more than {context.options['most']} ideals; these are stages along the reference order"
+            words = f"more than {most} ideals; these are stages along the reference order"
             return Outcome(detail=words if context.answer else words.split(";")[0])
         if not _search(_Program(problem, data, ideals, context, exact=proves), proves=proves):
             words = "no stages on these devices are valid"
@@ -201,6 +210,8 @@ class _Program:
 
     Attributes
     ----------
+    nested
+        Whether each ideal contains the one before.
     longest
         No stage takes longer in any modes.
     """
@@ -210,10 +221,17 @@ class _Program:
     ) -> None:
         self.problem, self.data, self.context, self.exact = problem, data, context, exact
         self.room = EXACT if problem.memory is None else problem.memory
-        self.inside = np.array([[mask >> i & 1 for i in range(data.n)] for mask in ideals], dtype=bool)
-        self.work = self.inside @ np.array(least_work(data), dtype=np.int64)
         self.tails = np.array([u for u, _ in data.arcs], dtype=np.int64)
         self.heads = np.array([v for _, v in data.arcs], dtype=np.int64)
+        self.inside = np.empty((len(ideals), data.n), dtype=bool)
+        for rows in self._blocks():
+            packed = b"".join(mask.to_bytes(data.n // 8 + 1, "little") for mask in ideals[rows])
+            bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little")
+            self.inside[rows] = bits.reshape(-1, data.n // 8 * 8 + 8)[:, : data.n]
+        self.nested = all(
+            bool((self.inside[rows][:-1] <= self.inside[rows][1:]).all()) for rows in self._blocks(1)
+        )
+        self.work = self._sums(least_work(data) or ())
         self.degrees = {t: self._degree(degree) for t, degree in data.degrees.items()}
         self.sizes: dict[tuple[int, int], _Sizes] = {}
         self.chosen: dict[tuple[int, int, int, int], Choice | None] = {}
@@ -227,19 +245,32 @@ class _Program:
 
     def _degree(self, degree: Degree) -> _Degree:
         """Return the sums over all ideals for groups of one size."""
-        fastest = [min((x.time for x in row), default=0) for row in degree.modes]
         made, read = (np.array(some, dtype=np.int64) for some in (degree.made, degree.read))
-        cut = self.inside[:, self.tails] & ~self.inside[:, self.heads]
+        cut = np.empty((len(self.inside), 2), dtype=np.int64)
+        for rows in self._blocks():
+            here = self.inside[rows]
+            cut[rows] = (here[:, self.tails] & ~here[:, self.heads]) @ np.stack([made, read], axis=1)
         return _Degree(
-            lacking=self.inside @ np.array([not row for row in degree.modes], dtype=np.int64),
-            fastest=self.inside @ np.array(fastest, dtype=np.int64),
-            exchanged={
-                d: self.inside @ np.array(some, dtype=np.int64) for d, some in degree.exchanged.items()
-            },
-            made=cut @ made,
-            read=cut @ read,
+            lacking=self._sums([not row for row in degree.modes]),
+            fastest=self._sums([min((x.time for x in row), default=0) for row in degree.modes]),
+            exchanged={d: self._sums(some) for d, some in degree.exchanged.items()},
+            made=cut[:, 0],
+            read=cut[:, 1],
             both=made + read,
         )
+
+    def _blocks(self, more: int = 0) -> Iterator[slice]:
+        """Yield the ideals in blocks, each with the first ones of the next, while there is time."""
+        each = 1 + BLOCK // (self.data.n + len(self.data.arcs))
+        for first in range(0, len(self.inside), each):
+            if self.context.expired:
+                raise _Expired
+            yield slice(first, first + each + more)
+
+    def _sums(self, weights: Sequence[int] | Ints) -> Ints:
+        """Return by ideal the sum of its layers' weights."""
+        some = np.array(weights, dtype=np.int64)
+        return np.concatenate([self.inside[rows] @ some for rows in self._blocks()])
 
     def stages(self, most: int) -> Split | None:
         """Return stages that take at most so many ns; None if there are none."""
@@ -253,8 +284,9 @@ class _Program:
             if self.context.expired:
                 raise _Expired
             larger = np.flatnonzero(fewest[j + 1 :] >= 0) + j + 1
-            own = np.flatnonzero(self.inside[j])
-            larger = larger[self.inside[larger[:, None], own].all(axis=1)]
+            if not self.nested:
+                own = np.flatnonzero(self.inside[j])
+                larger = larger[self.inside[larger[:, None], own].all(axis=1)]
             for t, degree in self.degrees.items():
                 some = larger[degree.lacking[larger] == degree.lacking[j]]
                 crossing = self._crossing(degree, j, some)
@@ -337,7 +369,7 @@ class _Program:
         """Return what the knapsacks of all stages on groups of t with y micro-batches under way share."""
         if (t, y) not in self.sizes:
             swaps = Swaps([_items(row, y) or [(0, 0)] for row in self.data.degrees[t].modes])
-            self.sizes[t, y] = _Sizes(swaps, self.inside @ swaps.least)
+            self.sizes[t, y] = _Sizes(swaps, self._sums(swaps.least))
         return self.sizes[t, y]
 
     def _split(self, state: _State) -> Split:
