@@ -79,7 +79,14 @@ class HybridData:
 
 
 def hybrid_data(problem: Hybrid) -> HybridData:
-    """Return the data of a problem."""
+    """Return the data of a problem (computed once, kept with it)."""
+    kept: HybridData | None = problem.__dict__.get("_data")
+    if kept is None:
+        kept = problem.__dict__["_data"] = _derived(problem)
+    return kept
+
+
+def _derived(problem: Hybrid) -> HybridData:
     graph, link = problem.graph, problem.link
     found = [(v.writer, i, v.tensor) for v in values_of(graph) for i in v.readers if v.writer is not None]
     arcs = tuple((u, v) for u, v, _ in found)

@@ -108,7 +108,14 @@ class PartitionData:
 
 
 def partition_data(problem: Partition) -> PartitionData:
-    """Return the data of a problem."""
+    """Return the data of a problem (computed once, kept with it)."""
+    kept: PartitionData | None = problem.__dict__.get("_data")
+    if kept is None:
+        kept = problem.__dict__["_data"] = _derived(problem)
+    return kept
+
+
+def _derived(problem: Partition) -> PartitionData:
     graph, n = problem.graph, len(problem.graph.ops)
     backward = set(problem.backward)
     root = [*range(n)]
@@ -186,6 +193,8 @@ def _time(problem: Partition, ops: list[int], kind: str) -> int | None:
 
 def _components(after: dict[int, set[int]]) -> list[list[int]]:
     """Return the strongly connected components in a topological order, that of the least op first."""
+    if all(a <= b for a, later in after.items() for b in later):
+        return [[a] for a in sorted(after)]
     import networkx as nx
 
     graph: nx.DiGraph[int] = nx.DiGraph()

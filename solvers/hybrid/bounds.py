@@ -15,9 +15,9 @@ from ...models.problems.hybrid import Hybrid
 from ..context import Context
 
 
-def raise_bound(problem: Hybrid, context: Context, data: HybridData | None = None) -> None:
+def raise_bound(problem: Hybrid, context: Context) -> None:
     """Raise the bound to the mean of all devices and the longest layer."""
-    data = data or hybrid_data(problem)
+    data = hybrid_data(problem)
     work = least_work(data)
     if work is None:
         return  # there is no answer; a method says so

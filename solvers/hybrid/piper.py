@@ -81,7 +81,7 @@ def _solve(problem: Hybrid, context: Context, *, proves: bool) -> Outcome:
         return Outcome(detail=words)
     if least_work(data) is None:
         return Outcome(infeasible=True, detail="a layer has no mode on groups of so few devices")
-    raise_bound(problem, context, data)
+    raise_bound(problem, context)
     size = data.n + len(data.arcs)
     most = min(context.options["most"], LARGEST // size)
     try:
