@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ....formulations.recompute import layers_milp
+from ....formulations.model import BuildTimeout, ticker
 from ....formulations.recompute.data import RecomputeData, levels, recompute_data, time_of
 from ....formulations.recompute.layers_milp import Layer, LayerOption, Layers, Step
 from ....models.problems.recompute import Recompute
@@ -97,10 +98,13 @@ def solve_hiremate(problem: Recompute, context: Context) -> Outcome:
     if data is None:
         return Outcome()
     known: Known = {}
-    top = level_of(data, None, LEAST, context, known)
-    if top is None:
-        return Outcome(detail="one part only: too few forwards")
-    ways, programs = options_of(known, context)
+    try:
+        top = level_of(data, None, LEAST, context, known)
+        if top is None:
+            return Outcome(detail="one part only: too few forwards")
+        ways, programs = options_of(known, context)
+    except BuildTimeout:
+        return Outcome(reason="time")
     facts = {"parts": len(top.blocks), "levels": _depth(top, known), "different_parts": len(known)}
     memory, tried, said = data.memory, set[int](), ""
     for _ in range(ROUNDS):
@@ -136,17 +140,27 @@ def level_of(
     context: Context,
     known: Known,
 ) -> Level | None:
-    """Return a graph as parts, None if it is a leaf; what is new below it goes to `known`, leaves first."""
-    found = parts(data, rest, least=least, most=context.options["parts"], leaf=context.options["leaf"])
+    """Return a graph as parts, None if it is a leaf; what is new below it goes to `known`, leaves first.
+
+    Raises
+    ------
+    BuildTimeout
+        If the time was up.
+    """
+    tick, most, leaf = ticker(lambda: context.expired), context.options["parts"], context.options["leaf"]
+    found = parts(data, rest, least=least, most=most, leaf=leaf, tick=tick)
     if found is None:
         return None
-    blocks = tuple(within(data, found, k) for k in range(len(found.blocks)))
+    blocks = []
+    for k in range(len(found.blocks)):
+        tick()
+        blocks.append(within(data, found, k))
     keys = tuple(key_of(block) for block in blocks)
     for k, (key, block) in enumerate(zip(keys, blocks, strict=True)):
         if key not in known and (rest is None or k + 1 < len(blocks)):
             inside = recompute_data(Recompute(block.graph))
             known[key] = (block, level_of(inside, block.rest, 1, context, known))
-    return Level(data=data, found=found, blocks=blocks, keys=keys)
+    return Level(data=data, found=found, blocks=tuple(blocks), keys=keys)
 
 
 def _depth(level: Level, known: Known) -> int:
@@ -156,12 +170,20 @@ def _depth(level: Level, known: Known) -> int:
 
 
 def options_of(known: Known, context: Context) -> tuple[dict[Key, list[Way]], int]:
-    """Return the options of each part, leaves first, and how many programs that took."""
+    """Return the options of each part, leaves first, and how many programs that took.
+
+    Raises
+    ------
+    BuildTimeout
+        If the time was up.
+    """
+    tick = ticker(lambda: context.expired)
     saves, peaks = context.options["save-budgets"], context.options["peak-budgets"]
     until = context.elapsed() + BELOW * context.remaining()
     solved = dict[Key, list[Way]]()
     programs = 0
     for key, (block, level) in known.items():
+        tick()
         left = (len(known) - len(solved)) * saves * peaks // SKIPPED
         answers: list[tuple[int, int, Way | None]] = []
         for saved, peak in budgets(block, answers, saves, peaks):

@@ -19,13 +19,24 @@ from itertools import pairwise
 
 import numpy as np
 
+from ....formulations.model import Tick
 from ....formulations.recompute.data import RecomputeData
 from ..heuristics.segments import turn
 from .cutting import Block, Cut, beside
 
 
-def parts(data: RecomputeData, rest: int | None, *, least: int, most: int, leaf: int) -> Cut | None:
+def parts(
+    data: RecomputeData,
+    rest: int | None,
+    *,
+    least: int,
+    most: int,
+    leaf: int,
+    tick: Tick = lambda: None,
+) -> Cut | None:
     """Return parts of up to about `leaf` forwards, from `least` to `most` of them; None if that is one.
+
+    `tick` is called for each gap and each end of an interval, and may raise.
 
     `Cut.kept` are the values that a part leaves for others or for the end, `Cut.once` the ops that cannot run
     again, since they overwrite what they read.
@@ -43,8 +54,8 @@ def parts(data: RecomputeData, rest: int | None, *, least: int, most: int, leaf:
     count = min(most, middle, max(least, -(-middle // leaf)))
     if count < 2:
         return None
-    across, places = _gaps(data, middle, middle if rest is None else rest + 1)
-    ends = _chosen(across, count)
+    across, places = _gaps(data, middle, middle if rest is None else rest + 1, tick)
+    ends = _chosen(across, count, tick)
     bounds = [0, *(i + 1 for i in ends), middle]
     turns = [data.n]
     for i in ends:
@@ -74,7 +85,7 @@ def parts(data: RecomputeData, rest: int | None, *, least: int, most: int, leaf:
     )
 
 
-def _gaps(data: RecomputeData, middle: int, behind: int) -> tuple[list[int], list[int]]:
+def _gaps(data: RecomputeData, middle: int, behind: int, tick: Tick) -> tuple[list[int], list[int]]:
     """Return by gap after a forward twice the least units across, and the first earlier backward."""
     shape = len(data.values)
     writer, size, ahead = (np.zeros(shape, dtype=np.int64) for _ in range(3))
@@ -95,6 +106,7 @@ def _gaps(data: RecomputeData, middle: int, behind: int) -> tuple[list[int], lis
     passing = np.cumsum(passing)[behind : data.n + 1]
     across, places = [], []
     for i in range(middle - 1):
+        tick()
         early = (writer >= 0) & (writer <= i)
         crosses = early & (ahead > i)
         change = np.zeros(data.n + 2, dtype=np.int64)
@@ -131,7 +143,7 @@ def _bans(data: RecomputeData, middle: int, behind: int) -> list[tuple[int, int]
     return found
 
 
-def _chosen(across: list[int], count: int) -> list[int]:
+def _chosen(across: list[int], count: int, tick: Tick) -> list[int]:
     """Return the gaps between `count` intervals of half to one and a half times the mean length."""
     n = len(across) + 1
     low, high = max(1, n // (2 * count)), -(-3 * n // (2 * count))
@@ -139,6 +151,7 @@ def _chosen(across: list[int], count: int) -> list[int]:
     for k in range(1, count + 1):
         row = dict[int, tuple[int, int]]()
         for end in range(1, n + 1) if k < count else (n,):
+            tick()
             cost = across[end - 1] if end < n else 0
             found = [
                 (before[0] + cost, begin)

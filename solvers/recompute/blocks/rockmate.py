@@ -150,7 +150,7 @@ def budgets(
     """
     whole = way_of(block, range(len(block.ops)))
     answers.append((whole.saved, whole.peak, whole))
-    least = max(Recompute(block.graph).least_bytes(i) for i in range(len(block.ops)))
+    least = max(map(Recompute(block.graph).least_bytes, range(len(block.ops))))
 
     def open_yet(saved: int, peak: int) -> bool:
         return not any(

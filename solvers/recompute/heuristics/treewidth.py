@@ -42,18 +42,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
-from networkx.algorithms.approximation import treewidth_min_degree, treewidth_min_fill_in
+from networkx.algorithms.approximation.treewidth import MinDegreeHeuristic, min_fill_in_heuristic
 
+from ....formulations.model import BuildTimeout, Tick, ticker
 from ....formulations.recompute.data import RecomputeData
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from .method import first_bound, offer
 
-DECOMPOSITIONS: dict[str, Callable[[Any], tuple[int, Any]]] = {
-    "min-degree": treewidth_min_degree,
-    "min-fill": treewidth_min_fill_in,
+Neighbours = dict[int, set[int]]
+
+DECOMPOSITIONS: dict[str, Callable[[Neighbours], Callable[[Neighbours], int | None]]] = {
+    "min-degree": lambda graph: MinDegreeHeuristic(graph).best_node,
+    "min-fill": lambda graph: min_fill_in_heuristic,
 }
-"""By name, rules for the op that goes next: that with fewest neighbours, or with fewest new edges."""
+"""By name, rules for the op that goes next: that with fewest neighbours, or with fewest new edges. A rule
+returns None when all ops that are left are neighbours of each other."""
 
 PASSES = 6
 """Second thoughts about a schedule, at most."""
@@ -101,17 +105,20 @@ def solve_tw_remat(problem: Recompute, context: Context) -> Outcome:
     if data is None:
         return Outcome()
     chosen, found = context.options["decomposition"], False
-    trees = {name: separators(data, name) for name in DECOMPOSITIONS if chosen in ("both", name)}
-    facts = {f"{name.replace('-', '_')}_width": width for name, (width, _) in trees.items()}
-    for name, (width, root) in trees.items():
-        for depth in range(1, root.depth + 1):
-            if context.closed:
-                return Outcome(facts=facts)
-            if context.expired:
-                return Outcome(reason="time", facts=facts)
-            context.progress(f"{name}: width {width}, depth {depth} of {root.depth}")
-            runs = schedule(data, root, depth)
-            found = (runs is not None and offer(context, data, runs)) or found
+    facts: dict[str, int] = {}
+    tick = ticker(lambda: context.expired)
+    try:
+        trees = {name: separators(data, name, tick) for name in DECOMPOSITIONS if chosen in ("both", name)}
+        facts |= {f"{name.replace('-', '_')}_width": width for name, (width, _) in trees.items()}
+        for name, (width, root) in trees.items():
+            for depth in range(1, root.depth + 1):
+                if context.closed:
+                    return Outcome(facts=facts)
+                context.progress(f"{name}: width {width}, depth {depth} of {root.depth}")
+                runs = schedule(data, root, depth, tick)
+                found = (runs is not None and offer(context, data, runs)) or found
+    except BuildTimeout:
+        return Outcome(reason=None if context.closed else "time", facts=facts)
     return Outcome(detail="" if found else "the schedule of no depth fits", facts=facts)
 
 
@@ -121,8 +128,10 @@ def outer(data: RecomputeData) -> list[int]:
     return [i for i in range(data.n) if i not in inner]
 
 
-def separators(data: RecomputeData, name: str) -> tuple[int, Separator]:
+def separators(data: RecomputeData, name: str, tick: Tick = lambda: None) -> tuple[int, Separator]:
     """Return the width of a tree decomposition of all but outer ops, and the tree of its separators.
+
+    `tick` is called for each op and each separator, and may raise.
 
     Examples
     --------
@@ -135,17 +144,49 @@ def separators(data: RecomputeData, name: str) -> tuple[int, Separator]:
     """
     leaves = set(outer(data))
     edges = [(j, i) for i in range(data.n) if i not in leaves for j in (*data.inputs[i], *data.after[i])]
-    graph: Any = nx.Graph()
-    graph.add_nodes_from(i for i in range(data.n) if i not in leaves)
-    graph.add_edges_from(edges)
-    if not graph:
+    whole: Any = nx.Graph()
+    whole.add_nodes_from(i for i in range(data.n) if i not in leaves)
+    whole.add_edges_from(edges)
+    if not whole:
         return 0, Separator(ops=(), below=(), all=frozenset())
-    width, tree = DECOMPOSITIONS[name](graph)
-    return int(width), _balanced(tree, list(tree), frozenset())
+    graph: Neighbours = {i: set(whole[i]) - {i} for i in whole}
+    tree = decomposition(graph, DECOMPOSITIONS[name](graph), tick)
+    return max(map(len, tree)) - 1, _balanced(tree, list(tree), frozenset(), tick)
 
 
-def _balanced(tree: Any, bags: Sequence[frozenset[int]], gone: Set[int]) -> Separator:
+def decomposition(graph: Neighbours, rule: Callable[[Neighbours], int | None], tick: Tick) -> Any:
+    """Return the tree decomposition of an order of elimination: a graph of bags, that of the last ops first.
+
+    Ops go by a rule, their neighbours become neighbours of each other. Backwards, the bag of an op and its
+    neighbours is joined to the first one that has all of these, as networkx does it; that one is looked up
+    among the bags of the neighbour that is in fewest, so that it takes no time with the square of the ops.
+    """
+    gone: list[tuple[int, set[int]]] = []
+    while (i := rule(graph)) is not None:
+        tick()
+        beside = graph.pop(i)
+        for j in beside:
+            graph[j].update(k for k in beside if k != j)
+        for j in beside:
+            graph[j].remove(i)
+        gone.append((i, beside))
+    tree: Any = nx.Graph()
+    first = frozenset(graph)
+    tree.add_node(first)
+    homes: dict[int, list[frozenset[int]]] = {i: [first] for i in first}
+    for i, beside in reversed(gone):
+        tick()
+        near = min((homes[j] for j in beside), key=len, default=[])
+        bag = frozenset(beside | {i})
+        tree.add_edge(next((some for some in near if beside <= some), first), bag)
+        for j in bag:
+            homes.setdefault(j, []).append(bag)
+    return tree
+
+
+def _balanced(tree: Any, bags: Sequence[frozenset[int]], gone: Set[int], tick: Tick) -> Separator:
     """Return the separators of a part of a tree decomposition, without ops that are gone."""
+    tick()
     inside, up = set(bags), {bags[0]: bags[0]}
     order = [bags[0]]
     for bag in order:
@@ -159,15 +200,19 @@ def _balanced(tree: Any, bags: Sequence[frozenset[int]], gone: Set[int]) -> Sepa
     root = min(order, key=lambda bag: (max(largest[bag], len(order) - size[bag]), sorted(bag)))
     ops = root - gone
     below = [
-        _balanced(tree, sorted(part, key=sorted), gone | root)
+        _balanced(tree, sorted(part, key=sorted), gone | root, tick)
         for part in nx.connected_components(tree.subgraph(inside - {root}))
     ]
     below = sorted((x for x in below if x.all), key=lambda x: min(x.all))
     return Separator(ops=tuple(sorted(ops)), below=tuple(below), all=ops.union(*(x.all for x in below)))
 
 
-def schedule(data: RecomputeData, root: Separator, depth: int) -> list[int] | None:
+def schedule(
+    data: RecomputeData, root: Separator, depth: int, tick: Tick = lambda: None
+) -> list[int] | None:
     """Return the runs of a depth after second thoughts, None if there are too many; they need not fit.
+
+    `tick` is called for each run and each pass over a run, and may raise.
 
     Examples
     --------
@@ -181,6 +226,7 @@ def schedule(data: RecomputeData, root: Separator, depth: int) -> list[int] | No
     last, seen, runs = outer(data), set[int](), list[int]()
     outside = set(last)
     for i in _recursion(data, root, last, depth):
+        tick()
         if i not in alone or i not in seen:
             runs.append(i)
             seen.add(i)
@@ -188,7 +234,7 @@ def schedule(data: RecomputeData, root: Separator, depth: int) -> list[int] | No
             return None
     runs = useful(data, with_outer(data, runs, last))
     for _ in range(PASSES):
-        fewer = [i for i in held_on(data, runs) if i not in outside]
+        fewer = [i for i in held_on(data, runs, tick) if i not in outside]
         fewer = useful(data, with_outer(data, fewer, last))
         if fewer == runs:
             break
@@ -267,7 +313,7 @@ def useful(data: RecomputeData, runs: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def held_on(data: RecomputeData, runs: Sequence[int]) -> list[int]:
+def held_on(data: RecomputeData, runs: Sequence[int], tick: Tick = lambda: None) -> list[int]:
     """Return the runs without those of which all is still there: (a).
 
     What a run leaves must stay to its last use before the op runs again; then it may go.
@@ -301,11 +347,13 @@ def held_on(data: RecomputeData, runs: Sequence[int]) -> list[int]:
     for u, k in until.items():
         ends[k].append(u)
     for k, i in enumerate(runs):
+        tick()
         if i not in ran or not there.issuperset(data.writes[i]) or not data.writes[i]:
             lost = there.intersection(data.destroys[i])
             fresh = [u for u in data.writes[i] if u not in there]
             more = sum(sizes[u] for u in fresh) - sum(sizes[u] for u in lost) + data.workspace[i]
-            for u in sorted(loose.keys() - data.touches[i], key=lambda u: (loose[u], u)):
+            over = level + more > data.memory
+            for u in sorted(loose.keys() - data.touches[i] if over else (), key=lambda u: (loose[u], u)):
                 if level + more <= data.memory:
                     break
                 del loose[u]
