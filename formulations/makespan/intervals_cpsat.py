@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.errors import UsageError
-from ..model import ModelSize
+from ..model import ModelSize, ticker
 from ..peak.data import Lifetime
 from .data import MakespanData, model_name
 
@@ -96,6 +96,7 @@ def build(
     lower: int = 0,
     form: str = CUMULATIVE,
     hint: Sequence[int] | None = None,
+    expired: Callable[[], bool] = lambda: False,
 ) -> MakespanModel:
     """Return the model; its objective is the makespan in ticks.
 
@@ -109,14 +110,23 @@ def build(
         Of the memory: `CUMULATIVE` or `RESERVOIR`.
     hint
         Starts in ticks, of a schedule within the horizon; where ops have a choice, then their alternatives.
+    expired
+        Asked now and then; when it holds, the building stops.
+
+    Raises
+    ------
+    BuildTimeout
+        If the time was up.
     """
     from ortools.sat.python import cp_model
 
     check(data, horizon)
+    tick = ticker(expired)
     model = cp_model.CpModel()
     model.name = model_name(data)
     built = MakespanModel(model=model, data=data, horizon=horizon, form=form)
     for i, some in enumerate(data.alternatives):
+        tick()
         latest = max(horizon - data.tail[i] - data.duration[i], data.head[i])
         built.start.append(model.new_int_var(data.head[i], latest, f"S{i}"))
         if len(some) == 1:
@@ -130,6 +140,7 @@ def build(
         if len(x.last) > 1:
             built.died.append((x, model.new_int_var(0, horizon, f"D{len(built.died)}")))
     for constrain in CONSTRAINTS:
+        tick()
         constrain(built)
     model.minimize(built.makespan)
     if hint is not None:

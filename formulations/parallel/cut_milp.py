@@ -19,7 +19,7 @@ from math import gcd
 from typing import Any
 
 from ...models.problems.parallel_memory import Moment
-from ..model import ModelSize
+from ..model import ModelSize, ticker
 from ..pyomo_terms import linear, silent_pyomo
 from .network import CutNetwork
 
@@ -54,7 +54,13 @@ def unit_of(network: CutNetwork) -> int:
     return reduce(gcd, (*gains, constant)) or 1
 
 
-def build(network: CutNetwork, processors: int | None = None, hint: Moment | None = None) -> BuiltCut:
+def build(
+    network: CutNetwork,
+    processors: int | None = None,
+    hint: Moment | None = None,
+    *,
+    expired: Callable[[], bool] = lambda: False,
+) -> BuiltCut:
     """Return the model of a network.
 
     Parameters
@@ -65,11 +71,18 @@ def build(network: CutNetwork, processors: int | None = None, hint: Moment | Non
         P of (6); None: any number.
     hint
         A moment for the warm start.
+    expired
+        Asked now and then; when it holds, the building stops.
+
+    Raises
+    ------
+    BuildTimeout
+        If the time was up.
     """
     import pyomo.environ as pyo
 
     gains, constant = network.gains()
-    unit = unit_of(network)
+    unit, tick = unit_of(network), ticker(expired)
     with silent_pyomo():
         model = pyo.ConcreteModel()
         model.p = pyo.Var(range(network.n_events), bounds=(0, 1))
@@ -78,8 +91,10 @@ def build(network: CutNetwork, processors: int | None = None, hint: Moment | Non
             v.domain = pyo.Binary
         model.rows = pyo.ConstraintList()
         for u, v in network.orders:
+            tick()
             model.rows.add((0, linear([happened[u], happened[v]], [1, -1]), None))  # (1, 2, 3, 4)
         for one in network.shared:
+            tick()
             death, lets_go = happened[2 * network.n_ops + one.tensor], [happened[h] for h in one.lets_go]
             row = linear([death, *lets_go], [1] + [-1] * len(lets_go))
             model.rows.add((1 - len(lets_go), row, None))  # (5)

@@ -35,8 +35,7 @@ def solve_milp(problem: Makespan, context: Context) -> Outcome:
     """Solve the MILP within the makespan of the best list schedule; option ``start`` as for `cpsat`."""
     data = makespan_data(problem)
     outcome = take_first_steps(problem, context, data)
-    what = "the time-indexed MILP"
-    return outcome or _solve_model(data, context, ticks_milp, what, expired=lambda: context.expired)
+    return outcome or _solve_model(data, context, ticks_milp, "the time-indexed MILP")
 
 
 def _solve_model(
@@ -52,6 +51,7 @@ def _solve_model(
             horizon=horizon,
             lower=(context.bound or 0) // data.tick,
             hint=None if context.answer is None else in_ticks(data, context.answer),
+            expired=lambda: context.expired,
             **options,
         ),
         what=what,

@@ -23,7 +23,7 @@ def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
     return solve_model(
         context,
         cut_milp,
-        lambda: cut_milp.build(network, problem.processors, first),
+        lambda: cut_milp.build(network, problem.processors, first, expired=lambda: context.expired),
         what="the MILP of moments",
         size=cut_milp.size(network),
         decode=cut_milp.decode,
