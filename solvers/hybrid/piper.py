@@ -43,9 +43,9 @@ EXACT = 2**52
 
 
 LARGEST, LINE, BLOCK = 2**27, 2**25, 2**22
-"""Ideals times layers and arcs: of all ideals, at most (a program has a byte for each ideal and layer); of the
-beginnings of the reference order that are looked at, which are some at equal distances where there are more;
-and of what is summed between two looks at the clock. Chosen by hand."""
+"""Ideals times layers and arcs, chosen by hand: of all ideals, at most (a program has a byte for each ideal
+and layer); of the beginnings of the reference order that are looked at, which are some at equal distances
+where there are more; and of what is summed between two looks at the clock."""
 
 
 class _Expired(Exception):

@@ -27,8 +27,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ....formulations.recompute import layers_milp
 from ....formulations.model import BuildTimeout, ticker
+from ....formulations.recompute import layers_milp
 from ....formulations.recompute.data import RecomputeData, levels, recompute_data, time_of
 from ....formulations.recompute.layers_milp import Layer, LayerOption, Layers, Step
 from ....models.problems.recompute import Recompute

@@ -207,9 +207,7 @@ def _balanced(tree: Any, bags: Sequence[frozenset[int]], gone: Set[int], tick: T
     return Separator(ops=tuple(sorted(ops)), below=tuple(below), all=ops.union(*(x.all for x in below)))
 
 
-def schedule(
-    data: RecomputeData, root: Separator, depth: int, tick: Tick = lambda: None
-) -> list[int] | None:
+def schedule(data: RecomputeData, root: Separator, depth: int, tick: Tick = lambda: None) -> list[int] | None:
     """Return the runs of a depth after second thoughts, None if there are too many; they need not fit.
 
     `tick` is called for each run and each pass over a run, and may raise.
