@@ -56,9 +56,12 @@ class _Orders:
         self.least = [0 for _ in self.pools]  # what is proved of the height of each pool alone
         self.proof = "exact"
 
-    def add(self, order: Sequence[int]) -> None:
+    def least_height(self, order: Sequence[int]) -> int:
         pairs = zip(self.pools, self.memories, strict=True)
-        self.found[tuple(order)] = sum(pool.to_height(memory.peak(order)) for pool, memory in pairs)
+        return sum(pool.to_height(memory.peak(order)) for pool, memory in pairs)
+
+    def add(self, order: Sequence[int]) -> None:
+        self.found[tuple(order)] = self.least_height(order)
 
     def best(self) -> list[tuple[int, ...]]:
         return sorted(self.found, key=lambda order: (self.found[order], order))
@@ -167,11 +170,9 @@ def _walk(problem: Arena, context: Context, data: ArenaData, orders: _Orders) ->
         if context.closed or context.expired or context.elapsed() >= end:
             return
         order = moved(problem, now, rng)
-        if tuple(order) in orders.found:
-            continue
+        if tuple(order) in orders.found or orders.least_height(order) >= context.incumbent:
+            continue  # only what is searched is kept: orders of many ops take much memory
         orders.add(order)
-        if orders.found[tuple(order)] >= context.incumbent:
-            continue
         _, found = allocate(context, data, order, INSTANT, QUICK)
         if found is not None and (height is None or found <= height):
             now, height = order, found

@@ -30,6 +30,10 @@ NARROW = {"presolve_inclusion_work_limit": "0"}
 of which at most one holds in 32 bits, and then loses optima; this leaves that part of it out."""
 
 
+LOOK = 1000
+"""Rows of a model between two looks at the clock."""
+
+
 def solve_cpsat(
     model: CpModel,
     context: Context,
@@ -66,7 +70,7 @@ def solve_cpsat(
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    narrow = NARROW if not context.expired and _is_wide(model) else {}
+    narrow = NARROW if _is_wide(model, lambda: context.expired) else {}
     set_parameters(solver.parameters, context, {**narrow, **(defaults or {})})
     if context.expired:
         return Outcome(reason="time", detail="CP-SAT was not started: no time was left")
@@ -172,7 +176,7 @@ def set_parameters(parameters: Any, context: Context, defaults: Mapping[str, str
             raise UsageError(f"solver option {name}: found {text!r}, expected one that CP-SAT takes")
 
 
-def _is_wide(model: CpModel) -> bool:
+def _is_wide(model: CpModel, expired: Callable[[], bool] = lambda: False) -> bool:
     """Return whether a row with literals has terms that differ by 2^31 or more in sum over their domains.
 
     Of a cumulative or a reservoir, which presolve may turn into such rows: all that is demanded or changed.
@@ -180,7 +184,9 @@ def _is_wide(model: CpModel) -> bool:
     proto = model.proto
     ends = [(some[0], some[-1]) for some in (list(x.domain) for x in proto.variables)]
     spans = [high - low for low, high in ends]
-    for row in proto.constraints:
+    for k, row in enumerate(proto.constraints):
+        if k % LOOK == 0 and expired():
+            return False  # the model is not solved
         total = 0
         if row.has_linear():
             some = [spans[max(x, -x - 1)] for x in row.linear.vars]

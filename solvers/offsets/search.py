@@ -43,7 +43,7 @@ that ends within its limit decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -139,19 +139,26 @@ class Prepared:
         self.data, self.owner = merge_pairs(data)
         self.tables: Tables | None = None
         self.ranks: Ranks | None = None
-        self._making: Iterator[None] | None = self._make()
+        self._making: Generator[None, None, Made] | None = _made(self.data)
 
     def make(self) -> Iterator[None]:
         """Yield now and then until the tables are made, or are known to be too large."""
         while self._making is not None:
-            if next(self._making, self) is self:
+            try:
+                next(self._making)
+            except StopIteration as done:
+                self.tables, self.ranks = done.value
                 self._making = None
             yield
 
-    def _make(self) -> Iterator[None]:
-        self.tables = yield from tables_of(self.data)
-        if self.tables is not None:
-            self.ranks = Ranks(self.data, self.tables.kind)
+
+Made = tuple[Tables | None, Ranks | None]
+
+
+def _made(data: OffsetsData) -> Generator[None, None, Made]:
+    """Make tables and ranks; a generator without what keeps it, so that both go when nobody needs them."""
+    tables = yield from tables_of(data)
+    return tables, None if tables is None else Ranks(data, tables.kind)
 
 
 class Search:

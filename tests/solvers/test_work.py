@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -16,17 +18,20 @@ from lowtide.formulations.hybrid.data import hybrid_data
 from lowtide.formulations.makespan import intervals_cpsat
 from lowtide.formulations.makespan.data import makespan_data
 from lowtide.formulations.model import BuildTimeout, ModelSize, ticker
+from lowtide.formulations.offsets.data import offsets_data
 from lowtide.formulations.parallel import cut_milp, network
 from lowtide.formulations.partition.data import partition_data
 from lowtide.formulations.peak.data import forced_bound
 from lowtide.formulations.recompute import moments_milp
 from lowtide.formulations.recompute.data import recompute_data
+from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.solvers.context import Context
 from lowtide.solvers.distributed.auto import raise_bounds
 from lowtide.solvers.distributed.heft import ListScheduler, upward_ranks
 from lowtide.solvers.engines.model import solve_model
 from lowtide.solvers.hybrid import piper
 from lowtide.solvers.makespan.bounds.bounds import does_not_fit
+from lowtide.solvers.offsets.search import Prepared
 from lowtide.solvers.recompute.blocks import rockmate
 from lowtide.solvers.recompute.blocks.cutting import cut
 from lowtide.solvers.recompute.blocks.parts import parts
@@ -68,11 +73,16 @@ def layers(n: int) -> Callable[[], object]:
 
 
 def lists(n: int) -> Callable[[], object]:
+    data = distributed_data(lt.Distributed(chain(4 * n), lt.load_machine(MACHINE)))
+    return lambda: ListScheduler(data)
+
+
+def upward(n: int) -> Callable[[], object]:
     data = distributed_data(lt.Distributed(chain(n), lt.load_machine(MACHINE)))
-    return lambda: (ListScheduler(data), upward_ranks(data))
+    return lambda: upward_ranks(data)
 
 
-@pytest.mark.parametrize("work", [moments, least, layers, lists])
+@pytest.mark.parametrize("work", [moments, least, layers, lists, upward])
 def test_work_on_twice_as_many_ops_is_about_twice_as_much(work: Callable[[int], Callable[[], Any]]) -> None:
     work(10)()  # what is imported
     small, large = (steps(work(n)) for n in (LOOK // 4, LOOK // 2))
@@ -227,3 +237,20 @@ def test_data_of_stages_are_made_once_and_in_the_order_of_the_least_ops(seed: in
     wanted.add_edges_from((b, c) for c, some in enumerate(data.before) for b in some)
     order = nx.lexicographical_topological_sort(wanted)
     assert [data.members[c] for c in order] == sorted(data.members)
+
+
+def test_tables_of_a_search_that_are_not_finished_go_with_it() -> None:
+    """Else each order that `arena` searches for an instant leaves its tables behind, for the collector."""
+    graph = lt.load("gen:layered?layers=6&width=4")
+    plan = lt.Plan.from_order(graph, range(len(graph.ops)))
+    prepared = Prepared(max(offsets_data(buffers_from_plan(graph, plan)), key=lambda part: part.count))
+    begun = prepared.make()
+    next(begun)
+    del begun
+    gone = weakref.ref(prepared)
+    gc.disable()
+    try:
+        del prepared
+        assert gone() is None
+    finally:
+        gc.enable()
