@@ -38,6 +38,16 @@ GRAPHS = (
 )
 FEWER = ((RANDWIRE, 10_000), (CHAIN, 100_000))
 
+FURTHER: dict[str, tuple[str, tuple[float, ...], tuple[str, ...]]] = {
+    "recompute": (RANDWIRE.format(n=5500), (LIMIT, 10), ("auto", "tw-remat")),
+    "arena": (RANDWIRE.format(n=20_000), (LIMIT,), ("auto", "two-step")),
+    "streams": (RANDWIRE.format(n=20_000), (LIMIT,), ("auto",)),
+    "distributed": (RANDWIRE.format(n=20_000), (LIMIT,), ("auto", "heft")),
+    "partition": (RANDWIRE.format(n=20_000), (LIMIT,), ("auto", "torchgpipe")),
+    "hybrid": (RANDWIRE.format(n=20_000), (LIMIT,), ("auto", "equal")),
+}
+"""By problem one more graph, the limits and the methods there."""
+
 OPTIONS = {
     "peak": "",
     "offsets": "",
@@ -47,6 +57,11 @@ OPTIONS = {
     "memory-edges": "bound={memory}",
     "recompute": "memory={memory}B",
     "minio": "memory={memory}",
+    "arena": "",
+    "streams": "contention=half-serial",
+    "distributed": "machine=v100x4-16g-nvlink",
+    "partition": "processors=4&contiguous=no",
+    "hybrid": "processors=8&micro=8",
 }
 """What the question adds to a graph."""
 
@@ -73,6 +88,8 @@ def questions() -> Iterator[tuple[str, str, str, float]]:
                     continue  # trees alone
                 for limit in LIMITS if method == first and n == ALL else (LIMIT,):
                     yield problem, method, spec, limit
+    for problem, (spec, limits, methods) in FURTHER.items():
+        yield from ((problem, method, spec, limit) for method in methods for limit in limits)
 
 
 def row(problem: str, method: str, spec: str, limit: str) -> list[Row]:
@@ -171,7 +188,7 @@ def text(table: list[Row]) -> Fields:
     measured = [row for row in table if row["status"] != "refused"]
     loads = [row["load"] for row in measured]
     planned = [problem for problem, *_ in questions()]
-    missing = {p: planned.count(p) - sum(row["problem"] == p for row in table) for p in METHODS}
+    missing = {p: planned.count(p) - sum(row["problem"] == p for row in table) for p in sorted({*planned})}
     rest = ", ".join(f"{count} of {problem}" for problem, count in missing.items() if count > 0)
     return {
         "limits": ", ".join(map(str, LIMITS)),
