@@ -52,12 +52,14 @@ from .method import first_bound, offer
 
 Neighbours = dict[int, set[int]]
 
-DECOMPOSITIONS: dict[str, Callable[[Neighbours], Callable[[Neighbours], int | None]]] = {
+Rule = Callable[[Neighbours], int | None]
+
+DECOMPOSITIONS: dict[str, Callable[[Any], Any]] = {
     "min-degree": lambda graph: MinDegreeHeuristic(graph).best_node,
     "min-fill": lambda graph: min_fill_in_heuristic,
 }
-"""By name, rules for the op that goes next: that with fewest neighbours, or with fewest new edges. A rule
-returns None when all ops that are left are neighbours of each other."""
+"""By name, what makes a `Rule` for a graph: the op that goes next is that with fewest neighbours, or with
+fewest new edges, and none when all ops that are left are neighbours of each other."""
 
 PASSES = 6
 """Second thoughts about a schedule, at most."""
@@ -154,7 +156,7 @@ def separators(data: RecomputeData, name: str, tick: Tick = lambda: None) -> tup
     return max(map(len, tree)) - 1, _balanced(tree, list(tree), frozenset(), tick)
 
 
-def decomposition(graph: Neighbours, rule: Callable[[Neighbours], int | None], tick: Tick) -> Any:
+def decomposition(graph: Neighbours, rule: Rule, tick: Tick) -> Any:
     """Return the tree decomposition of an order of elimination: a graph of bags, that of the last ops first.
 
     Ops go by a rule, their neighbours become neighbours of each other. Backwards, the bag of an op and its
