@@ -89,9 +89,10 @@ class SlotColumns:
                 for _, p in list(self.instants(life))[:-1]:
                     if self.cut.pieces[p % self.span].moment:
                         continue
+                    # Bytes pass several channels in a piece, through states that are empty at its beginning.
+                    absent = any((number, p, q) in self.absent for q in self.sets)
                     for move in some[number][not returning]:
-                        q, away = move.before
-                        if (number, p, q) in self.absent if away else (not q or (number, p, q) in self.held):
+                        if absent or not move.before[1]:
                             self.moved.setdefault((number, p), {})[move] = self._bytes(life.nbytes)
 
     def _bytes(self, most: int) -> int:

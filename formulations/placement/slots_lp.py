@@ -15,7 +15,9 @@ piece that is no moment, *moves*: :math:`r^{Qw}_{lp}` bytes of a that pass chann
 0; :math:`c^{Qw}_{lp}` present bytes that pass w from tier 0 or a tier of Q to a tier x not in Q, and are of
 :math:`Q \cup x` then; :math:`b^{Qw}_{lp}` absent ones that pass w from a tier of Q to an outer tier;
 :math:`g^{Qx}_{lp}` and :math:`f^{Qx}_{lp}` present and absent ones that x gives up, if it has a capacity or
-may not hold at time 0 what goes on. :math:`0 \le \sigma_p \le U`: lengths of the stalls in ns, with U any
+may not hold at time 0 what goes on. Bytes may pass several channels within a piece: moves there are from each
+Q, also where :math:`h^Q` or :math:`a^Q` must be 0 at its beginning (at a birth; at time 0); r, b and f only
+where something may be absent then. :math:`0 \le \sigma_p \le U`: lengths of the stalls in ns, with U any
 number.
 
 Objective. Minimize :math:`\sum_p \sigma_p` subject to
@@ -38,19 +40,34 @@ Objective. Minimize :math:`\sum_p \sigma_p` subject to
 In a period, instant P is instant 0 of the next iteration: a life that goes on has its variables there, and a
 ring has those of instant 0 at instant P.
 
-*Without limit on the rounds (N infinite) it is a bound.* Read the quantities off any feasible plan whose
-stall is at most U, at the instants (the two of a moment differ only in what its op reads and is released
-then: all else that is released at that time is gone before); let a byte be absent until the moment, within
-its copy, at which it passes the channel (copies take constant rates), and held by x from the moment at which
-it passes there, until x gives it up; in a tier that never has to, to the end of the life, of a ring at all
-times. Both are moments at which its destination is allocated, so 3 and 4 (at the two ends of each piece: the
-needs of op k count at both ends of its run, what it frees does not count behind it) are the limits of the
-machine. Each byte of a life that is still needed is at each instant in one state, a set of tiers that is not
-empty: 1. From one instant to the next it goes from state to state by the moves: 2, where what is dropped
-altogether is the slack. 5 is what channels carry. If the plan's stall is more than U, it is at least U: the
-least of the two is reported. Latencies are dropped. Under ``replace`` an op's reads count before the moment
-of its start and its own need behind it, as they do in the plan: a relaxation of the same kind. Whole tensors,
-no preemption and the like only restrict.
+*Without limit on the rounds (N infinite) it is a bound.* Proof. Of a feasible plan with a stall above U,
+the least of the two that is reported is no more than that stall. Take any other plan. A byte passes a channel
+at one moment within its copy, for copies take constant rates; its destination is allocated before. A tier
+*holds* a byte from its birth, from time 0 or from when it passes there, until it gives it up; outer tiers
+that have no f and g hold it to the end of its life, those of a ring at all times. What is given up at the
+time of an instant is gone then; only what an op reads is still held at the first instant of its moment.
+
+Row 1: a byte that is needed is in one state at each instant, the outer tiers Q that hold it and whether it is
+absent; a tier holds all of a copy's source. No tier without f and g is one where a life that goes on may not
+be at time 0, and no copy is on its way to such a tier then.
+
+Row 2: of each byte take in a piece what happens in turn, a passage before what is given up at the same time.
+If it is not absent at the beginning of the piece let it count as present until the end of the piece, else as
+absent until it passes to tier 0 for the first time and as present from then on. So if tier 0 gives it up, it
+counts as absent from the end of the piece on. A passage to an outer tier that does not hold it is c or b, the
+first one of an absent byte to tier 0 is r, and other passages change no state; giving up is g or f, and where
+no outer tier is left the slack of h. Each of these begins in the state that the one before has left: so it is
+a move of the program, whatever the states at the instants are, and r, b and f are of bytes absent at the
+beginning of the piece. (Under ``coexist`` nothing that the op accesses is absent in the piece of its run.)
+Adding up what leads into each Q and out of it gives the row for h; in that for a the bytes that are absent at
+the end, but count as present until then, are on the greater side. Between the two instants of a moment no
+byte passes and nothing else is given up than by tier 0 of what its op reads.
+
+Rows 3 and 4: what a tier of finite capacity holds at an instant was allocated just before it, and unless it
+is given up later still is just behind it; so are, at both ends of its run, the needs of op k, which hold what
+is born at its end. At time 0 it may have started there. Row 5: what channels carry. Every iteration of a
+period does the same, and a life goes on from one to the next by its own instants, a ring from the last one to
+the first. Latencies are dropped; whole tensors, no preemption and the like only restrict. QED.
 
 *With N rounds it is a plan.* A solution divides the bytes of a life into *paths*, each a sequence of states
 (`paths`). Cut each piece into N equal rounds (N + D, where copies follow each other) in which everything

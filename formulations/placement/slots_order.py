@@ -89,8 +89,11 @@ class _Trace:
             if root:
                 stay.begin = (self.life.born, 0) if self.life.born >= 0 else None
             elif not self._copied(stay, begin):
+                del self.stays[key]
                 return False
             self.found.stays.append(stay)
+        elif stay.begin is None and not root:
+            return False  # it would begin with a copy of itself
         turn = 0 if root else round((begin - stay.since) / self.span)
         if (use[0], use[1] - turn) not in stay.uses:
             stay.uses.append((use[0], use[1] - turn))

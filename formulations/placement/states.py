@@ -164,7 +164,7 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
     ------
     UsageError
         If the problem has ops with several modes that may not have them, or a machine with several
-        processors or reads in place outside its first tier.
+        processors, reads in place outside its first tier, or a processor that this one slows down.
 
     Examples
     --------
@@ -227,6 +227,8 @@ def _check(problem: Placement, modes: bool) -> None:
         found = f"ops with {'' if modes else 'several modes or '}operands outside {device!r}, expected {each}"
     elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
         found = "another use of tiers, expected one processor that uses the first tier only"
+    elif machine.processors[0].tiers[0].bytes_per_s is not None:
+        found = "a processor slowed down by its tier, expected none"
     elif any(
         t.initial and not t.nbytes and not near & {*problem.may_start(t.kind)} for t in problem.graph.tensors
     ):

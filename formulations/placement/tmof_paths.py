@@ -76,9 +76,11 @@ class _Own:
         """Return the bytes in each state at an instant."""
         built, value, slots = self.built, self.value, self.built.slots[self.g]
         k, behind = self.at[e]
-        if self.number in slots.data.unread and self.number not in slots.barred and k == slots.count:
+        life = slots.data.lives[self.number]
+        ends = life.kept and not life.ring and life.accesses[-1:] < (slots.data.n,)
+        if ends and self.number not in slots.barred and k == slots.count:  # as the last slot has left it
             k, behind = k - 1, True
-        nbytes = slots.data.lives[self.number].nbytes
+        nbytes = life.nbytes
         held = dict[int, int]()
         for x in slots.outer:
             copied = built.copied(self.g, self.number, x)

@@ -25,6 +25,7 @@ from typing import Any
 from ....formulations.model import ticker
 from ....formulations.placement import tmof_milp
 from ....formulations.placement.lanes import Lane, is_closed, is_scattered, lanes
+from ....formulations.placement.pieces import coarse
 from ....formulations.placement.single_ops import window_bound
 from ....formulations.placement.slots_lp import size
 from ....formulations.placement.states import StateData, state_data
@@ -42,6 +43,10 @@ from .choices import for_modes
 from .emission import emit
 from .rounds import Part
 from .slots import BYTES_PER_TERM, longest_stall, slot_bound
+
+
+RESERVES = (0, 4, 256)
+"""Millionths of each memory left free, from try to try; HiGHS takes rows as kept within one millionth."""
 
 
 @for_modes(by_plans=True)
@@ -91,15 +96,18 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     form = form_bound(parts, data, problem.machine.groups, context, later) if closed else None
     facts = {} if form is None else {"form_bound": form}
     known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"
+    if form is not None and len(problem.machine.processors) == 1:  # every plan is in step with itself
+        context.raise_bound(form, kind="slot model")
     if share == "oblivious":
-        outcome = _solve(problem, context, parts, data[:1], partial(tmof_milp.build, data[:1]))
+        outcome = _solve(problem, context, parts, data[:1], tmof_milp.build)
         return replace(outcome, detail=f"{outcome.detail}, each GPU for itself{known}", facts=facts)
     token = share in ("bidirectional", "both")
     limits: Sequence[int | None] = (None,)
     if share in ("disjoint", "both"):
         limits = sorted({1, -(-len(parts) // 2)})
     for limit in limits:
-        statement = partial(tmof_milp.build, data, parts, problem.machine.groups, disjoint=limit, token=token)
+        groups = problem.machine.groups
+        statement = partial(tmof_milp.build, lanes=parts, groups=groups, disjoint=limit, token=token)
         outcome = _solve(problem, context, parts, data, statement)
         if limit is not None:
             outcome = replace(outcome, detail=f"{outcome.detail}, intervals swapped by at most {limit} GPUs")
@@ -149,25 +157,49 @@ def _solve(
     data: Sequence[StateData],
     build: Callable[..., tmof_milp.TmofModel],
 ) -> Outcome:
-    """Solve a program of all GPUs, or of one whose plan all follow."""
+    """Solve a program of all GPUs, or of one whose plan all follow.
+
+    Where what fits within the solver's tolerances does not fit in whole bytes, once more with less memory.
+    """
     known = context.bound or 0
+    misfits = list[str]()
 
     def plan(built: tmof_milp.TmofModel, value: Callable[[Any], float]) -> Any:
         read = [decode(built, value, g) for g in range(len(built.slots))]
         read += read[:1] * (len(parts) - len(read))
-        items = [Part(lane, cut, walks) for lane, (cut, walks) in zip(parts, read, strict=True)]
+        exact = [*data, *data[:1] * (len(parts) - len(data))]
+        items = [
+            Part(lane, coarse(some), walks) for lane, some, (_, walks) in zip(parts, exact, read, strict=True)
+        ]
         found = emit(items, problem)
         if found is None:
-            raise RuntimeError("a solution of TMOF's model does not fit into the memory")
+            misfits.append("solutions fit within the tolerances of the solver only")
+            return None
         return with_windows(problem, parts, found)
 
-    outcome = solve_model(
-        context,
-        tmof_milp,
-        lambda: build(row=ticker(lambda: context.expired)),
-        what="TMOF's model",
-        size=tmof_milp.size(data),
-        decode=plan,
-        to_objective=lambda units: min(math.floor(units), known),
-    )
-    return replace(outcome, infeasible=False, detail=f"{outcome.detail}, among plans of TMOF's form")
+    outcome = Outcome()
+    for reserve in RESERVES:
+        some = [_with_reserve(x, reserve) for x in data]
+        outcome = solve_model(
+            context,
+            tmof_milp,
+            lambda some=some: build(some, row=ticker(lambda: context.expired)),
+            what="TMOF's model",
+            size=tmof_milp.size(data),
+            decode=plan,
+            to_objective=lambda units: min(math.floor(units), known),
+        )
+        if context.answer is not None or not misfits or context.expired:
+            break
+    said = [outcome.detail, "among plans of TMOF's form", *misfits[-1:] * (context.answer is None)]
+    return replace(outcome, infeasible=False, detail=", ".join(said))
+
+
+def _with_reserve(data: StateData, reserve: int) -> StateData:
+    """Return the data with some millionths of each memory left free, where its ops leave that."""
+    needed = [max(data.need, default=0), *[0] * (len(data.capacity) - 1)]
+    less = [
+        None if c is None else max(min(c, least), c - c * reserve // 10**6)
+        for c, least in zip(data.capacity, needed, strict=True)
+    ]
+    return replace(data, capacity=(*less,))

@@ -12,7 +12,7 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.placement.models.slots import plan_in_rounds, raise_by_slots
 from tests.effort import seeds
 from tests.oracles.random_placement import brief_period
-from tests.placement_cases import machine, random_graph, tiny_graph, working_set
+from tests.placement_cases import machine, random_graph, tiny_graph, two_tiers, working_set
 from tests.solvers.placement.graphs import scaled, spill
 
 
@@ -132,3 +132,45 @@ def test_periods_whose_tensors_may_not_start_everywhere_have_plans(
         assert anywhere.objective is not None
         assert anywhere.bound is not None
         assert anywhere.bound <= result.objective
+
+
+def test_on_one_gpu_every_plan_is_in_step() -> None:
+    problem = lt.Placement(scaled(random_graph(3, 9), 10_000), machine(200_000, None, ssd=False))
+    result = lt.solve(problem, "tmof", threads=1)
+    assert result.facts["form_bound"] == result.bound
+
+
+def test_what_fits_within_tolerances_only_is_tried_with_less_memory() -> None:
+    """A byte of 30 GB is missing where one of two tensors leaves."""
+    size = 10**10
+    tensors = [lt.Tensor(name=name, nbytes=nbytes) for name, nbytes in (("a", size), ("b", size))]
+    tensors += [lt.Tensor(name=name, nbytes=nbytes) for name, nbytes in (("c", 2 * size), ("d", 1), ("e", 1))]
+    order = (0, 1, 3, 2, 4)
+    ops = [lt.Op(name=tensors[t].name, writes=(t,), duration_ns=10**9) for t in order]
+    ops.append(lt.Op(name="use", reads=(0, 1), duration_ns=10**9))
+    graph = lt.Graph(name="tight", tensors=tuple(tensors), ops=tuple(ops))
+    result = lt.solve(lt.Placement(graph, two_tiers(3 * size - 1, size, size)), "tmof", threads=1)
+    assert result.objective == 7 * 10**9, result.detail
+
+
+def test_what_is_kept_at_the_end_of_a_period_does_not_return() -> None:
+    tensors = tuple(lt.Tensor(name=name, nbytes=2, final=True) for name in "abc")
+    ops = (
+        lt.Op(name="a", writes=(0,), duration_ns=1),
+        lt.Op(name="b", reads=(0,), writes=(1,), duration_ns=3),
+        lt.Op(name="c", reads=(1,), writes=(2,), duration_ns=3, workspace=1),
+    )
+    graph = lt.Graph(name="kept", tensors=tensors, ops=ops)
+    bench = two_tiers(5, 10**9, 10**9)
+    result = lt.solve(lt.Placement(graph, bench, periodic=True), "tmof", threads=1)
+    assert result.objective == 7, result.detail
+
+
+@pytest.mark.parametrize("method", ["tmof", "slot-lp", "cpsat"])
+def test_a_processor_that_its_tier_slows_down_is_refused(method: str) -> None:
+    bench = two_tiers(100, 10**9, 10**9)
+    slow = lt.Processor(name="p", tiers=(lt.Access(tier="gpu", bytes_per_s=10**9),))
+    problem = lt.Placement(tiny_graph(1), replace(bench, processors=(slow,)), whole=method == "cpsat")
+    with pytest.raises(lt.UsageError, match="a processor slowed down by its tier"):
+        lt.solve(problem, method, threads=1)
+    assert lt.solve(problem, "auto", threads=1, time_limit=5).objective is not None
