@@ -44,7 +44,6 @@ from .emission import emit
 from .rounds import Part
 from .slots import BYTES_PER_TERM, longest_stall, slot_bound
 
-
 RESERVES = (0, 4, 256)
 """Millionths of each memory left free, from try to try; HiGHS takes rows as kept within one millionth."""
 
