@@ -125,9 +125,7 @@ def test_inputs_behind_the_host_get_plans() -> None:
 
 
 def test_whole_tensors_are_not_copied_from_where_they_would_come_themselves() -> None:
-    """Solutions of the slot model for whole tensors whose traces lead back to their own stay."""
-    for seed in (68, 92):
-        for accounting in Accounting:
-            problem = linked_placement(seed, accounting, periodic=False)
-            result = lt.solve(problem, "slot-milp", threads=1, time_limit=20)
-            assert result.status is not lt.Status.FAILED, result.detail
+    """A solution of the slot model for whole tensors whose trace leads back to its own stay."""
+    problem = linked_placement(58, periodic=False)
+    result = lt.solve(problem, "slot-milp", threads=1, time_limit=20)
+    assert result.status is not lt.Status.FAILED, result.detail

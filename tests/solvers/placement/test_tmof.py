@@ -135,9 +135,11 @@ def test_periods_whose_tensors_may_not_start_everywhere_have_plans(
 
 
 def test_on_one_gpu_every_plan_is_in_step() -> None:
-    problem = lt.Placement(scaled(random_graph(3, 9), 10_000), machine(200_000, None, ssd=False))
+    graph = scaled(tiny_graph(7), 10_000)
+    problem = lt.Placement(graph, machine(working_set(graph), None, ssd=False), periodic=True)
     result = lt.solve(problem, "tmof", threads=1)
     assert result.facts["form_bound"] == result.bound
+    assert result.bound > sum(op.duration_ns for op in graph.ops)
 
 
 def test_what_fits_within_tolerances_only_is_tried_with_less_memory() -> None:
