@@ -204,6 +204,8 @@ def run(args: argparse.Namespace) -> int:
             log=args.log,
             progress=progress,
         )
+        if {args.certificate, args.simulate, args.apply} != {None}:
+            _write_plan(args, result)  # before anything that may end badly
         if args.certificate is not None:
             result = with_certificate(
                 result,
@@ -236,17 +238,22 @@ def _report(
     rows: Sequence[tuple[str, str]] = (),
 ) -> int:
     """Write the plan, print the record, and `more` in it or `rows` below; return the exit status."""
-    from ..instances import write_answer
-
-    plan_path = None
-    if args.plan is not None and is_verified(result):
-        write_answer(result, args.plan)
-        plan_path = args.plan
+    plan_path = _write_plan(args, result)
     if args.json:
         emit_json({**run_record(result, loaded, plan_path), **(more or {})})
     else:
         emit_pairs([*summary(problem, result, loaded, plan_path), *rows])
     return exit_status(result)
+
+
+def _write_plan(args: argparse.Namespace, result: Result) -> str | None:
+    """Write the plan if one was asked for and found; return where it is."""
+    from ..instances import write_answer
+
+    if args.plan is None or not is_verified(result):
+        return None
+    write_answer(result, args.plan)
+    return str(args.plan)
 
 
 def _merged(args: argparse.Namespace, problem: Any, given: dict[str, object]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,10 +35,12 @@ def with_certificate(
     The bound (of `memory-edges` that on the memory, with the edges that were found) is proved once more,
     which may take as long again as the time limit; what is written has been read back and confirmed by the
     checker. `Result.certificate` then has ``path`` (None if nothing was written),
-    ``kind``, ``bytes``, ``checked`` and ``detail``, `Result.seconds` also ``certify`` and ``check``; a proof
-    that does not hold makes the result ``FAILED``.
+    ``kind``, ``bytes``, ``checked`` and ``detail``, `Result.seconds` also ``certify`` and ``check``. A proof
+    that does not hold makes the result ``FAILED``. Whatever else goes wrong, also a fault of the certifier or
+    a disk that is full, is only told in ``detail``: the result stays what it was.
     """
     from ..instances import decode_certificate, encode_certificate, write_whole
+    from ..models.errors import LowtideError
     from ..models.files import compress
     from ..models.problems import PROBLEMS
     from ..models.result import Status
@@ -82,14 +85,20 @@ def with_certificate(
         graph: Graph = problem.graph  # type: ignore[attr-defined]
         verdict = verify_certificate(graph, decode_certificate(text, path))
         seconds["check"] = time.perf_counter() - started
+        if verdict.valid:
+            write_whole(path, content)
     except KeyboardInterrupt:
         return without("interrupted")
     except MemoryError:
         return without("out of memory")
+    except LowtideError as error:
+        return without(str(error))
+    except Exception as error:  # a defect of the certifier must not lose what was found before
+        logging.getLogger("lowtide").warning("the certifier of %s failed", problem.name, exc_info=True)
+        return without(f"the certifier failed: {type(error).__name__}: {error}")
     if not verdict.valid:
         fault = f"the certificate does not hold: {verdict.witness}"
         return replace(without(fault, verdict.kind, len(content)), status=Status.FAILED, detail=fault)
-    write_whole(path, content)
     upper = PROBLEMS[certificate.problem].maximize
     less = certificate.bound > claim if upper else certificate.bound < claim
     detail = f"proves {certificate.bound:,} {certificate.unit} of the bound {claim:,}" if less else ""

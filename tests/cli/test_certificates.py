@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import lowtide as lt
+from lowtide.models.verifier.proofs.refused import Refused
+from lowtide.solvers.registry import ROOMS
 from tests.commands import answer, contents, refused, within
 
 SPEC = "gen:randwire?n=20&seed=1"
@@ -127,6 +130,57 @@ def test_a_proof_that_does_not_hold_is_a_failure(tmp_path: Path, monkeypatch: py
     assert found["status"] == "failed"
     assert "the certificate does not hold: op 0" in found["detail"]
     assert contents(tmp_path) == {}
+
+
+CERTIFIED = {
+    "peak": ("catalogue:diamond",),
+    "arena": ("catalogue:diamond",),
+    "placement": ("gen:chain?n=5&seed=1", "--machine", "a100-40g-pcie3"),
+    "parallel-memory": ("catalogue:diamond",),
+    "memory-edges": ("gen:randwire?n=12&seed=1", "--bound", "1GB"),
+}
+"""A question of each problem with certificates."""
+
+
+@pytest.mark.parametrize("problem", [name for name, room in ROOMS.items() if room.certify])
+@pytest.mark.parametrize("error", [ValueError("no luck"), lt.InstanceError("no luck"), MemoryError()])
+def test_what_was_found_outlasts_its_certifier(
+    problem: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*arguments: object, **limits: object) -> None:
+        assert (tmp_path / "plan.json").exists(), "a certifier that is killed must not lose the plan"
+        raise error
+
+    module, name = ROOMS[problem].certify.split(":")
+    monkeypatch.setattr(f"lowtide.solvers{module}.{name}", failing)
+    words = ("solve", problem, *CERTIFIED[problem], "--plan", "plan.json", "--certificate", "proof.json")
+    plain = answer(*words[:-2], cwd=tmp_path)
+    (tmp_path / "plan.json").unlink()
+    found = answer(*words, cwd=tmp_path)
+    assert [found[key] for key in ("status", "objective", "plan")] == [
+        "optimal",
+        plain["objective"],
+        "plan.json",
+    ]
+    told = {ValueError: "the certifier failed: ValueError: no luck", MemoryError: "out of memory"}
+    assert found["certificate"]["detail"] == told.get(type(error), "no luck")
+    assert found["certificate"]["path"] is None
+    assert answer("verify", "plan.json", cwd=tmp_path)["valid"]
+    shown = within(*words, cwd=tmp_path)
+    assert f"not written: {found['certificate']['detail']}" in shown.stdout
+
+
+def test_the_plan_outlasts_a_wrong_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lowtide.models.verifier.certificate._check_peak", doubtful)
+    words = ("solve", "peak", "catalogue:diamond", "--plan", "plan.json", "--certificate", "proof.json")
+    found = answer(*words, cwd=tmp_path, status=1)
+    assert found["detail"] == "the certificate does not hold: a doubt"
+    assert (found["plan"], found["verified"], found["certificate"]["path"]) == ("plan.json", True, None)
+    assert answer("verify", "plan.json", cwd=tmp_path)["valid"]
+
+
+def doubtful(*proof: object) -> int:
+    raise Refused("a doubt")
 
 
 @pytest.mark.parametrize(

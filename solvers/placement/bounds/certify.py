@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from ....models.certificate import Certificate
 from ....models.checks import check_integer, check_seconds, check_type
 from ....models.errors import UsageError
+from ....models.graph import Accounting
 from ....models.problems.peak import Peak
 from ....models.problems.placement import Placement
 from ....models.result import Result
@@ -142,8 +143,8 @@ def certify_placement(
 def _of_every_order(problem: Placement, bound: int, context: Context) -> Certificate | None:
     """Return the certificate of the best bound up to one that holds in every order.
 
-    Lags and a least peak prove it, or a release time where inputs must come from afar: the latter, as the sum
-    of the durations, in either accounting. What branch and bound over orders proves has no proof that is
+    Lags and a least peak prove it, or a release time where inputs must come from afar: only the latter, and
+    the sum of the durations, under ``replace``. What branch and bound over orders proves has no proof that is
     shorter than the search.
     """
     from ....formulations.placement.lags import ancestor_rows, deciding, lags
@@ -172,7 +173,9 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
         proven = ideal = ordered_time(graph, setting, proof)
         if proven >= min(most, bound):
             best, most = proof, proven
-        if max(proven, most) < bound:
+        # what lags are asked for; under ``replace`` the checker knows none
+        sought = bound if graph.accounting is Accounting.COEXIST else 0
+        if max(proven, most) < sought:
             data, rows = sample_data(problem), ancestor_rows(precedence(graph).ancestors)
             context.progress("certificate: lags")
             found = deciding(data, rows, [*lags(data, rows, lambda: context.expired)])
@@ -181,7 +184,7 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
                 outward=tuple((x.before, x.after) for x in found if x.outward),
             )
             proven = ordered_time(graph, setting, proof)
-        if max(proven, most) < bound and not context.expired:
+        if max(proven, most) < sought and not context.expired:
             peak = Peak(graph)
             inner = context.inner(peak, context.remaining() / 2, "certificate, least peak: ")
             solve_peak(peak, inner)
@@ -194,7 +197,7 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
                     proof, proven = replace(more, least=sealed.proof), value  # type: ignore[arg-type]
         if proven >= min(most, bound):
             best, most = proof, proven
-    except (Refused, UsageError):  # a machine, an accounting or a graph that lags do not serve
+    except (Refused, UsageError):  # a machine or a graph that lags do not serve
         pass
     if most <= ideal and most < bound:
         return None

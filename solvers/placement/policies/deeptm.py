@@ -53,7 +53,7 @@ def decide(case: Case, trials: int = 0, seed: int = 0) -> Candidates:
 
 def coldest(case: Case, weights: Sequence[float]) -> Choice:
     """Return what chooses the coldest tensor: weights of accesses, reuse distance, size, uses left."""
-    most = max(map(len, case.accesses))
+    most = max(map(len, case.accesses), default=1)
     least = int(case.size[case.size > 0].min(initial=1 << 62))
     often, near, small, left = weights
     uses = [[k for k, _ in some] for some in case.accesses]
