@@ -3,12 +3,16 @@
 A method calls `Context.offer` for each better answer and `Context.raise_bound` for each better proved
 bound, as soon as it has them: an interrupted or crashed method loses nothing, and the trace is the same
 for every method. What the context holds is a claim; `solve` has the verifier judge it.
+
+Threads may share a context: what they offer and prove is compared and taken under its lock, and nothing is
+taken any more once `solve` judges (`end`).
 """
 
 from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -84,6 +88,10 @@ class Context:
         Of the incumbent, and why the answer that was offered last was not taken, if the context is careful.
     longest
         Seconds of the longest `attempt`, by its work.
+    lock
+        Held while an answer or a bound is compared with the best one and takes its place.
+    ended
+        Whether answers and bounds come too late.
     """
 
     problem: Problem
@@ -113,6 +121,8 @@ class Context:
     refused: str = ""
     longest: float = 0.0
     trace: list[TracePoint] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    ended: bool = False
 
     def inner(self, problem: Problem, seconds: float, prefix: str, turn: int = 0) -> Context:
         """Return the context of a part of the work: another problem, at most so many seconds, same limits.
@@ -182,13 +192,18 @@ class Context:
         self.refused = ""
         answer = self.problem.read(item)
         value = self.problem.evaluate(answer)
-        if self.incumbent is None or self._is_above(self.incumbent, value):
-            judgement = self.problem.judge(answer) if self.careful else None
-            if judgement is not None and judgement.violations:
-                self.refused = f"a plan does not verify: {judgement.violations[0].message}"
-                return value
-            self.answer, self.incumbent, self.judgement = answer, value, judgement
-            self._note()
+        if not self._is_better(value):
+            return value
+        judgement = self.problem.judge(answer) if self.careful else None
+        if judgement is not None and judgement.violations:
+            self.refused = f"a plan does not verify: {judgement.violations[0].message}"
+            return value
+        with self.lock:
+            if taken := self._is_better(value):
+                self.answer, self.incumbent, self.judgement = answer, value, judgement
+                self._note()
+        if taken:
+            self._tell()
         return value
 
     def raise_bound(
@@ -207,29 +222,47 @@ class Context:
         evidence
             What a certificate can be made from without proving it once more, or None.
         """
-        if proof == "exact" and (self.exact is None or self._is_above(value, self.exact[0])):
-            self.exact = value, kind, evidence
-        if self.bound is None or self._is_above(value, self.bound):
-            self.bound, self.proof, self.bound_kind, self.evidence = value, proof, kind, evidence
-            self._note()
+        with self.lock:
+            if self.ended:
+                return
+            if proof == "exact" and (self.exact is None or self._is_above(value, self.exact[0])):
+                self.exact = value, kind, evidence
+            if taken := self.bound is None or self._is_above(value, self.bound):
+                self.bound, self.proof, self.bound_kind, self.evidence = value, proof, kind, evidence
+                self._note()
+        if taken:
+            self._tell()
+
+    def end(self) -> None:
+        """Take nothing any more: a thread that still runs must not change what is judged."""
+        with self.lock:
+            self.ended = True
 
     def drop_floating(self, objective: int) -> None:
         """Fall back on the best exact bound: a verified answer of this objective is better than the other."""
-        self.bound, self.bound_kind, self.evidence = self.exact or (None, None, None)
-        self.proof = None if self.exact is None else "exact"
-        self.trace = [
-            replace(point, bound=None, bound_kind=None)
-            if point.bound is not None and self._is_above(point.bound, objective)
-            else point
-            for point in self.trace
-        ]
+        with self.lock:
+            self.bound, self.bound_kind, self.evidence = self.exact or (None, None, None)
+            self.proof = None if self.exact is None else "exact"
+            self.trace = [
+                replace(point, bound=None, bound_kind=None)
+                if point.bound is not None and self._is_above(point.bound, objective)
+                else point
+                for point in self.trace
+            ]
 
     def _is_above(self, a: int, b: int) -> bool:
         """Return whether a is worse than b as an objective, and so better as a bound."""
         return a < b if self.problem.maximize else a > b
 
+    def _is_better(self, value: int) -> bool:
+        """Return whether an answer of this objective would be taken."""
+        return not self.ended and (self.incumbent is None or self._is_above(self.incumbent, value))
+
     def _note(self) -> None:
         self.trace.append(TracePoint(self.elapsed(), self.incumbent, self.bound, self.bound_kind))
+
+    def _tell(self) -> None:
+        """Show the best that is known; without the lock, which whoever shows it must not wait for."""
         # With the unit: a part of the work may be another problem, counted in another one.
         values = {"incumbent": self.incumbent, "bound": self.bound}
         unit = getattr(self.problem, "unit", "")

@@ -207,6 +207,7 @@ def _check_arguments(
 
 def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome) -> Result:
     """Lower the incumbent, have it verified, and derive the status from what was proved."""
+    context.end()
     solved = context.elapsed()
     judgement = objective = None
     detail, status = outcome.detail, Status.UNKNOWN
