@@ -92,6 +92,8 @@ class Context:
         Held while an answer or a bound is compared with the best one and takes its place.
     ended
         Whether answers and bounds come too late.
+    done
+        Steps that have been carried out and need not be repeated.
     """
 
     problem: Problem
@@ -123,6 +125,7 @@ class Context:
     trace: list[TracePoint] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     ended: bool = False
+    done: set[str] = field(default_factory=set)
 
     def inner(self, problem: Problem, seconds: float, prefix: str, turn: int = 0) -> Context:
         """Return the context of a part of the work: another problem, at most so many seconds, same limits.
@@ -207,7 +210,13 @@ class Context:
         return value
 
     def raise_bound(
-        self, value: int, proof: str = "exact", *, kind: str | None = None, evidence: Any = None
+        self,
+        value: int,
+        proof: str = "exact",
+        *,
+        kind: str | None = None,
+        evidence: Any = None,
+        averages: bool = False,
     ) -> None:
         """Take a proved lower bound (an upper one if the objective is maximized) if it is the best so far.
 
@@ -221,6 +230,9 @@ class Context:
             What proved it, in a few words that people and tables show; None if the method does not say.
         evidence
             What a certificate can be made from without proving it once more, or None.
+        averages
+            Whether it bounds the average of several plans, too; whoever proves it knows
+            (`lowtide.solvers.placement.replicas.share`).
         """
         with self.lock:
             if self.ended:

@@ -46,7 +46,13 @@ class PartContext(Context):
         return -1 if self.incumbent is None else self.incumbent
 
     def raise_bound(
-        self, value: int, proof: str = "exact", *, kind: str | None = None, evidence: Any = None
+        self,
+        value: int,
+        proof: str = "exact",
+        *,
+        kind: str | None = None,
+        evidence: Any = None,
+        averages: bool = False,
     ) -> None:
         """Take a proved bound on the height of the part."""
         if value > self.floor:

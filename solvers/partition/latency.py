@@ -231,8 +231,9 @@ class Cuts:
 
 def raise_latency(problem: Partition, context: Context) -> None:
     """Raise the bound by the cuts of several paths, in a part of the time, unless that has been done."""
-    if context.bound_kind == KIND:
+    if KIND in context.done:
         return
+    context.done.add(KIND)
     order = Order(problem=problem, data=partition_data(problem))
     clock = context.inner(problem, SHARE * context.remaining(), "")
     for path in order.paths():

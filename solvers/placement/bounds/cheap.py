@@ -8,7 +8,7 @@ from ...context import Context
 from ..replicas.share import replicas
 from ..replicas.together import one_context, raise_joint_bounds
 from .any_order import raise_order_bounds
-from .prices import late, raise_by_prices, raise_first_bounds
+from .prices import WINDOWS, late, raise_by_prices, raise_first_bounds
 
 
 def raise_cheap_bounds(problem: Placement, context: Context) -> None:
@@ -26,6 +26,6 @@ def raise_cheap_bounds(problem: Placement, context: Context) -> None:
     if len(problem.machine.processors) > 1:
         bound = heads_bound(problem, lambda: context.expired)
         context.raise_bound(bound, kind="heads of several processors")
-    if not str(context.bound_kind).startswith(("windows", "prices")) and not late(problem, context)():
+    if WINDOWS not in context.done and not late(problem, context)():
         raise_first_bounds(problem, context)
         raise_by_prices(problem, context, rounds=())

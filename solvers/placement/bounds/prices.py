@@ -47,11 +47,14 @@ NEAR = 0.03
 LARGE = 2000
 """Above so many ops the windows look at the clock."""
 
+WINDOWS = "placement: windows"
+"""Step of a context: all windows of its problem have been looked at."""
+
 
 def raise_first_bounds(problem: Placement, context: Context) -> None:
     """Raise the bound to what takes no time to find, on any machine: durations, and release times."""
-    context.raise_bound(ideal_time(problem), kind="sum of durations")
-    context.raise_bound(release_bound(problem), kind="release times")
+    context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
+    context.raise_bound(release_bound(problem), kind="release times", averages=True)
 
 
 def raise_by_prices(
@@ -64,15 +67,15 @@ def raise_by_prices(
         behind = release_bound(
             problem, _of_ops(problem, windows(sample_data(problem), late(problem, context)))
         )
-        context.raise_bound(behind, kind="release times")
+        context.raise_bound(behind, kind="release times", averages=True)
     if (joined := near_as_one(problem)) is not None:
         data = sample_data(joined)
         context.progress("windows, near tiers as one")
         if chosen := disjoint(windows(data, late(problem, context)), data):
             stall = price_bound(data, window_prices(data, chosen))
-            context.raise_bound(ideal + stall, kind="windows, near tiers as one")
+            context.raise_bound(ideal + stall, kind="windows, near tiers as one", averages=True)
     for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
-        context.raise_bound(ideal + bound, kind=kind, evidence=prices)
+        context.raise_bound(ideal + bound, kind=kind, evidence=prices, averages=True)
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
@@ -108,6 +111,7 @@ def price_rounds(
     data = sample_data(problem)
     context.progress("windows")
     found = windows(data, late(problem, context))
+    context.done.add(WINDOWS)
     chosen = disjoint(found, data)
     if chosen:
         prices = window_prices(data, chosen)

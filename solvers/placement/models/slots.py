@@ -65,8 +65,8 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     (True, True)
     """
     data = state_data(problem)
-    context.raise_bound(data.ideal, kind="sum of durations")
-    context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops")
+    context.raise_bound(data.ideal, kind="sum of durations", averages=True)
+    context.raise_bound(window_bound(data, expired=lambda: context.expired), kind="single ops", averages=True)
     refused = refuse_if_too_large(size(data), bytes_per_term=BYTES_PER_TERM, context=context, what=WHAT)
     if refused is not None:
         return refused
@@ -181,7 +181,7 @@ def raise_by_slots(data: StateData, context: Context) -> None:
     most = longest_stall(data) if context.incumbent is None else max(1, context.incumbent - data.ideal)
     bound = slot_bound(data, context, most, context.remaining())
     if bound is not None:
-        context.raise_bound(bound, kind="slot model")
+        context.raise_bound(bound, kind="slot model", averages=True)
 
 
 def slot_bound(data: StateData, context: Context, most: int, seconds: float) -> int | None:

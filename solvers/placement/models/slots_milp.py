@@ -75,7 +75,7 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
         raise UsageError("slot-milp: found copies that may be cut, expected whole=1 (slot-lp cuts them)")
     data = state_data(problem)
     context.careful = True
-    context.raise_bound(data.ideal, kind="sum of durations")
+    context.raise_bound(data.ideal, kind="sum of durations", averages=True)
     cut = coarse(data)
     refused = refuse_if_too_large(
         size(cut),

@@ -119,7 +119,7 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
     """Offer the plan of every setting until the time is up."""
     check_machine(problem)
     context.careful = True
-    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     context.progress("planner")
     with context.attempt():
         found = first_plan(problem, context)

@@ -77,7 +77,7 @@ def follow(
     context.careful = True
     simplified, restored = as_inputs(problem)
     case = make_case(simplified, chunk, lambda: context.expired)
-    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     variants: list[tuple[str, Decisions]] = []
     closest: list[tuple[str, Decisions]] = []
     gives_up: dict[str, int] = {}

@@ -79,7 +79,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     def offer(run: Simulation) -> None:
         context.offer(restored(run.plan()))
 
-    context.raise_bound(ideal_time(problem), kind="sum of durations")
+    context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     context.careful = True
     try:
         best, run = _start(case, context, offer)

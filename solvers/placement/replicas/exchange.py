@@ -10,15 +10,16 @@ more piece (`lowtide.formulations.placement.lanes.PIECES`).
 
 **In step a window of the least length loses nothing.** Let lanes have one outer tier and no channels between
 them, and the channel out of and into a lane's memory each have a rate :math:`\rho`: the least of its own and
-of a lane's part of the caps over it. Of every plan in step, with E exchanges, the linear bounds of one GPU on
-its share hold with :math:`E s / \max(\rho_{out}, \rho_{in})` on top. *Proof.* Op k - 1 ends everywhere at
+of a lane's part of the caps over it. Of every plan in step, with E exchanges, the bounds of one GPU on its
+share that average (`share`) hold with :math:`E x` on top, where
+:math:`x = \lfloor s / \max(\rho_{out}, \rho_{in}) \rfloor`. *Proof.* Op k - 1 ends everywhere at
 the same time, and op k begins so. In between each lane sends and receives s bytes, so that stall is at least
-:math:`s / \rho` long for either direction. Take that of the faster one, x, off the stall, and the s bytes
-off its flows. What is left satisfies each row of rates: of one channel, for x times its :math:`\rho` is at
-most s, and a larger cap over it alone holds as that does; of a cap over both, if it is at most
+:math:`s / \rho` long for either direction. Take x ns off the stall, which is then whole as before, and the s
+bytes off its flows. What is left satisfies each row of rates: of one channel, for x times its :math:`\rho` is
+at most s, and a larger cap over it alone holds as that does; of a cap over both, if it is at most
 :math:`2 \max \rho`, for it counts 2 s, and else as the two rows of the channels do. All other rows do not
-know lengths of stalls. So the average over the lanes is a solution of the relaxation without exchange, by
-:math:`E x` shorter. QED. If both directions are as fast, a solution of it with windows of that length is one
+know lengths of stalls. So the mean over the lanes is a mixture without exchange, by :math:`E x` shorter.
+QED. If both directions are as fast, a solution of it with windows of that length is one
 with exchange, pieces growing small: then the optimum in step *is* that of one GPU on its share, and E x.
 
 **Any plan.** Let :math:`D_i` be the durations of a lane from barrier i - 1 to barrier i, :math:`m_i` and
@@ -82,7 +83,7 @@ def last_delay(
     *,
     scattered: bool,
 ) -> int:
-    """Return the ns by which single runs are longer than a linear bound of one lane alone says.
+    """Return the ns by which single runs are longer than a bound of one lane alone says.
 
     `scattered`: whether the bound is that of some lane, for tensors may start in other lanes' tiers. Other
     parameters as above.
@@ -94,7 +95,7 @@ def last_delay(
 
 
 def step_delay(one: Placement, parts: Sequence[Lane], *, even: bool) -> int:
-    """Return the ns by which plans in step are longer than linear bounds of one GPU on its share say.
+    """Return the ns by which plans in step are longer than bounds of one GPU on its share that average say.
 
     Of that GPU's problem `one`, whose share is rounded down unless it is `even`.
     """
@@ -104,9 +105,8 @@ def step_delay(one: Placement, parts: Sequence[Lane], *, even: bool) -> int:
         for c in one.machine.channels
         if home in (c.src, c.dst)
     ]
-    return (
-        sum(one.graph.tensors[t].nbytes for _, t in _readers(parts[0])) * SECOND // (max(rates) + (not even))
-    )
+    rate = max(rates) + (not even)
+    return sum(one.graph.tensors[t].nbytes * SECOND // rate for _, t in _readers(parts[0]))
 
 
 def with_windows(problem: Placement, parts: Sequence[Lane], plan: Plan) -> Plan:

@@ -13,22 +13,40 @@ one lane only. Two problems of one GPU stand for them:
 
 **Bounds of** ``alone`` **bound every plan of all**, if no outer tier has a capacity (of which the other lanes
 could leave it more than a G-th), and nothing is in the way (`lowtide.formulations.placement.lanes`): what a
-plan does in one lane is a plan of ``alone``. Where tensors are scattered, linear bounds on single runs still
-do. *Proof.* As many bytes start away from their own GPU as foreign bytes start on GPUs, so on some GPU there
-are no fewer foreign ones, F, than its own ones that start elsewhere, E. In a plan of ``alone`` these E start
-there in the place of as many of the F. Where the foreign bytes are copied out, their substitutes are, unless
-they have been copied back to this GPU before; then they just stay. From then on they are where they are in
-the plan. No more is on the GPU or on its channels than in the plan. QED (Substitutes are not whole tensors:
-bounds that know of these do not hold.)
+plan does in one lane is a plan of ``alone``. Where tensors are scattered, those that average (below), on
+single runs, still do. *Proof.* As many bytes start away from their own GPU as foreign bytes start on GPUs, so
+on some GPU there are no fewer foreign ones, F, than its own ones that start elsewhere, E. In a plan of
+``alone`` these E start there in the place of as many of the F. Where the foreign bytes are copied out, their
+substitutes are, unless they have been copied back to this GPU before; then they just stay. From then on they
+are where they are in the plan. No more is on the GPU or on its channels than in the plan. QED (Substitutes
+are not whole tensors: bounds that know of these do not hold.)
 
-**Linear bounds of** ``shared`` **bound every plan in step**, in which op k starts in all lanes at the same
-time, if nothing was rounded or is in the way. *Proof.* Read the quantities of a linear relaxation (bytes
-absent, held, copied in each piece of time, lengths of pieces) off the plan, lane by lane; a scattered byte is
-present while it is on any GPU. The lengths are the same in all lanes. Each row of a lane's own channels, and
-for the sum over the lanes those of memories and of what they have in common, undivided, are satisfied. All
-rows are linear and those of the lanes are the same, so the average over the lanes satisfies them, and of what
-is in common an undivided row for G times the average: a G-th for the average. So the average is a solution of
-the relaxation of ``shared``, of the same time. QED. As a plan of ``shared`` is one of all lanes in step, the
+**Bounds that average.** A *mixture* of plans has whole ns for the starts of ops, at which each op starts in
+all of them, and otherwise weighted means: of the bytes of a tensor that are in each set of tiers at an
+instant, and of those that pass a channel between two instants. A bound *averages* if it bounds every mixture
+whose sums are at most the capacities, and the rates times the lengths. These do; whoever raises one says so
+(`lowtide.solvers.context.Context.raise_bound`):
+
+* The sum of the durations, for ops run one after the other in each plan.
+* Release times. By the start of op k all B late bytes have left U in each plan, within
+  :math:`s_k - \lambda`; so have B in the mean, and they are at most R times that.
+* Windows, with near tiers as one too, alone, in sums, and behind releases. In each plan each byte that counts
+  is in the fast memory, in another tier than X or in X alone, and the last ones pass X's channels in the
+  window. The means of the first two are at most the capacities, so at least V in the mean pass. A stall lies
+  between starts, which are whole, and may be rounded up.
+* Prices. What a byte pays for its states and passages is at least :math:`\pi_t` in each plan, so in the mean;
+  what all pay at most is a sum over capacities and rates. An op in different modes pays the mean of terms of
+  which the least counts.
+* Single ops and the slot model: every row is linear in what is absent, held and copied, and in lengths.
+
+Not those of whole tensors (a mixture cuts them), nor of branches (it may be in none), nor the search in
+CP-SAT. Those of joint links speak of all lanes themselves.
+
+**Bounds of** ``shared`` **that average bound every plan in step**, in which op k starts in all lanes at the
+same time, if nothing was rounded or is in the way. *Proof.* Take the mixture of what the plan does in its
+lanes, with equal weights; a scattered byte is present while it is on any GPU. Memories and channels of a lane
+are the same in all, so the mean obeys them; what is in common obeys its limit in the sum over the lanes, and
+so a G-th of it in the mean. QED. As a plan of ``shared`` is one of all lanes in step, the
 optimum in bytes of all in step *is* that of one GPU on its share. It says nothing of plans out of step, which
 may have the link in turn and be faster; nor of whole tensors, which an average cuts.
 """
@@ -89,12 +107,12 @@ class Replicas:
 
     @property
     def step_delay(self) -> int:
-        """Ns by which plans in step are longer than linear bounds of `shared`, for what is exchanged."""
+        """Ns that what is exchanged adds to bounds of `shared` that average, for plans in step."""
         return step_delay(self.shared, self.lanes, even=self.even)
 
     @property
     def last_delay(self) -> int:
-        """Ns by which single runs are longer than linear bounds of `alone`, for the last exchange."""
+        """Ns by which single runs are longer than bounds of `alone`, for the last exchange."""
         return last_delay(self.problem, self.lanes, *self.joint_rates, scattered=self.scattered)
 
     def spread(self, plans: Sequence[Plan]) -> Plan:

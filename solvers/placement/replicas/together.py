@@ -30,8 +30,6 @@ from .runtime import RULES, carry_out
 from .share import Replicas, replicas
 
 P = ParamSpec("P")
-LINEAR = ("sum of durations", "single ops", "windows", "prices", "slot model")
-"""Kinds of bounds that the average of plans in step obeys (`share`)."""
 
 
 @dataclass(kw_only=True)
@@ -41,13 +39,13 @@ class _OneContext(Context):
     whole: Context
     of_all: Callable[[Plan], Iterable[Plan]]
     bounds_all: bool
-    """Whether linear bounds are bounds of all plans (`share`)."""
+    """Whether bounds that average are bounds of all plans (`share`)."""
     linear_only: bool
     """Whether others are not."""
     later: int
     """Ns by which they are then higher for all plans (`exchange`)."""
     linear: int | None = None
-    """The best bound of a kind of `LINEAR`."""
+    """The best exact bound that averages."""
     best: int | None = None
     """The time of the best plan of all that was taken."""
 
@@ -63,13 +61,20 @@ class _OneContext(Context):
         return value
 
     def raise_bound(
-        self, value: int, proof: str = "exact", *, kind: str | None = None, evidence: Any = None
+        self,
+        value: int,
+        proof: str = "exact",
+        *,
+        kind: str | None = None,
+        evidence: Any = None,
+        averages: bool = False,
     ) -> None:
         """Take a bound."""
         super().raise_bound(value, proof, kind=kind)
-        if proof == "exact" and kind in LINEAR:
-            self.linear = max(value, self.linear or 0)
-        if self.bounds_all and (kind in LINEAR or not self.linear_only):
+        if proof == "exact" and averages:
+            with self.lock:
+                self.linear = max(value, self.linear or 0)
+        if self.bounds_all and (averages or not self.linear_only):
             self.whole.raise_bound(value + self.later, proof, kind=kind and f"{kind}, one GPU")
 
 
