@@ -273,7 +273,7 @@ def autotm_data(
                 )
                 for m, mode in enumerate(op.all_modes)
                 if processor.kind in (mode.processors or (processor.kind,))
-                and all(number[tier] in rates for _, tier in mode.operands)
+                and all(number.get(tier) in rates for _, tier in mode.operands)
             )
             for op in graph.ops
         ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...models.errors import UsageError
 from ...models.machine import Channel, Machine
 from ...models.plan import Copy, Plan, Resident
 from ...models.problems.placement import Placement
@@ -23,14 +24,25 @@ def without_far_tiers(problem: Placement) -> tuple[Placement, Callable[[Plan], P
     """Return the problem on the nearer tiers, and what makes a plan of it one of the first problem.
 
     Where the nearer tiers are too small for all, the far one is used through them, if `relays` can. The
-    problem itself if every tier is near, no outer one is, or something cannot be brought nearer: what must
-    start far away in every period, or has no channel to a nearer tier.
+    problem itself if every tier is near, no outer one is, the processor uses a far one, or something cannot
+    be brought nearer: what must start far away in every period, or has no channel to a nearer tier.
+
+    Raises
+    ------
+    UsageError
+        If there are several processors.
     """
     machine = problem.machine
+    if len(machine.processors) > 1:
+        raise UsageError(
+            f"placement of one processor, machine {machine.name!r}: "
+            "found several processors, expected one, or replicas"
+        )
     device, *outer = (tier.name for tier in machine.tiers)
     pairs = {(c.src, c.dst): c for c in machine.channels}
     near = [device, *(x for x in outer if {(device, x), (x, device)} <= pairs.keys())]
-    if len(near) == 1 or len(near) == len(machine.tiers):
+    used = {access.tier for access in machine.processors[0].tiers}
+    if len(near) == 1 or len(near) == len(machine.tiers) or not used <= {*near}:
         return problem, lambda plan: plan
     start: dict[str, tuple[str, ...]] = {}
     ways: dict[str, Channel] = {}
