@@ -3,15 +3,19 @@
 1. The sum of the durations as a bound, and release times where inputs may not start on the device, and the
    first plan of the planner; often they meet.
 2. Bounds by windows and by linear programs in a thread of their own (with two threads or more), while
-   the planner tries its other settings; with one thread these for half of the time, and behind it. Where
+   the planner tries its other settings; with one thread in turn with these. Where
    there are few ops `slot-lp`, whose programs grow with the square of the ops, goes on from there.
 
-Policies plan periods, too: `belady` before the settings, others behind them. Where channels have latencies
-planner and policies plan without; their plans then get the times that the latencies leave (`timing`).
+Policies plan periods, too: `belady` before the settings, others behind them or in turn. Where channels have
+latencies planner and policies plan without; their plans then get the times that the latencies leave
+(`timing`).
 
-Single runs: bounds by windows, `flexgen` where weights are read again and nothing is trained, settings of the
-planner for a quarter of the time, then `slot-lp`, or where there are too many ops for that or it does not
-serve, bounds by prices; and the other settings with what time is left.
+Single runs: bounds by windows, `flexgen` where weights are read again and nothing is trained, a few settings
+of the planner, then `slot-lp` and the other settings; where there are too many ops for that, settings and
+bounds by prices in turn.
+
+Which step comes next, and how long it may take, does not depend on the time limit (`_in_turn`): with more
+time the same steps come first, so what a smaller limit proves, a larger one proves, too.
 
 Where the order is free: `lowtide.solvers.placement.orders.search`; orders get their plans as above, without
 linear programs for bounds, which would be those of one order.
@@ -30,11 +34,13 @@ machine, or fails, ends by itself: the others go on with what is known, and the 
 from __future__ import annotations
 
 import logging
+import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 
 from ...models.errors import LowtideError, UsageError
 from ...models.plan import Plan
@@ -42,7 +48,7 @@ from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..engines.supervise import stop_running
 from ..registry import find_method
-from .bounds.prices import raise_by_prices, raise_first_bounds
+from .bounds.prices import price_steps, raise_by_prices, raise_first_bounds
 from .jointly import solve_jointly
 from .models.autotm import solve_sync
 from .models.intervals import solve_intervals
@@ -73,6 +79,18 @@ MOST_OF_PERIOD = 100
 
 MOST_INTERVALS = 100
 """Ops up to which `cpsat`, whose programs grow in the same way, finds plans within seconds."""
+
+FIRST_SETTINGS = 6
+"""Of the planner, tried on a small single run before the slot model; chosen by hand: a first round."""
+
+CHOOSING = 5.0
+"""Seconds for the modes of ops; chosen by hand."""
+
+FOLLOWED = 20.0
+"""Seconds for a policy that plans a single run; chosen by hand."""
+
+_THROUGH = object()
+"""What an iterator without further steps gives."""
 
 EXHAUSTED = (
     "every setting of the planner and every round of the bounds was tried; "
@@ -159,7 +177,7 @@ def _solve_in_order(problem: Placement, context: Context, bounds: bool = True) -
         if context.answer is None:
             _without_planner(parts)
         else:
-            parts.run("belady", lambda: _follow(problem, context, belady.decide, 1))
+            parts.run("belady", lambda: _follow(problem, context, belady.decide, math.inf))
         _periodic(parts)
     else:
         _single_run(parts)
@@ -184,7 +202,9 @@ def _first_plan(problem: Placement, context: Context) -> str:
     return "" if context.answer is not None else context.refused
 
 
-def _follow(problem: Placement, context: Context, decide: Callable[[Case], Candidates], part: float) -> None:
+def _follow(
+    problem: Placement, context: Context, decide: Callable[[Case], Candidates], seconds: float
+) -> None:
     """Offer the plan of a policy, made without latencies, at the times that they leave.
 
     Parameters
@@ -193,11 +213,11 @@ def _follow(problem: Placement, context: Context, decide: Callable[[Case], Candi
         Of the solve.
     decide
         The policy.
-    part
-        Of the time that is left.
+    seconds
+        For the policy, at most.
     """
     prompt, timed = without_latencies(problem)
-    own = context.inner(prompt, context.remaining() * part, "")
+    own = context.inner(prompt, seconds, "")
     own.options = {"strict": False}
     with suppress(UsageError):  # it does not serve the machine
         follow(prompt, own, decide)
@@ -212,13 +232,9 @@ def _periodic(parts: _Parts) -> None:
     if context.closed or context.expired:
         return
     if context.threads < 2 or not parts.bounds:
-        half = context.elapsed() + context.remaining() / 2
-        _try_settings(parts, lambda: context.expired or context.elapsed() > half)
-        _try_policies(parts)
-        if parts.bounds:
-            parts.run("bounds", lambda: raise_by_prices(problem, context))
+        bounds = {"bounds": price_steps(problem, context)} if parts.bounds else {}
+        _in_turn(parts, {"planner": _settings(parts, CHOOSING), "policy": _policies(parts), **bounds})
         _slots_of_period(parts)
-        _try_settings(parts, lambda: context.expired)
         _search_whole(parts)
         return
     stopped: list[BaseException] = []
@@ -231,8 +247,8 @@ def _periodic(parts: _Parts) -> None:
 
     thread = threading.Thread(target=work, name="lowtide bounds", daemon=True)
     thread.start()
-    _try_settings(parts, lambda: context.expired)
-    _try_policies(parts)
+    _in_turn(parts, {"planner": _settings(parts, math.inf)})
+    _in_turn(parts, {"policy": _policies(parts)})
     _slots_of_period(parts)
     _search_whole(parts)
     while thread.is_alive() and not context.closed and not context.expired:
@@ -249,17 +265,15 @@ def _single_run(parts: _Parts) -> None:
     if flexgen.serves(problem):
         for early in (False, True):
             decide = partial(flexgen.decide, early=early)
-            parts.run("flexgen", partial(_follow, problem, context, decide, 1 / 3))
-    until = context.elapsed() + context.remaining() / 4
-    _try_settings(parts, lambda: context.expired or context.elapsed() > until)
+            parts.run("flexgen", partial(_follow, problem, context, decide, FOLLOWED))
+    settings, large = _settings(parts, CHOOSING), len(problem.graph.ops) > MOST_OPS
+    _in_turn(parts, {"planner": islice(settings, 1 if large else FIRST_SETTINGS)})
     if context.answer is not None and not context.late():
         parts.run("planner", lambda: _first_plan(problem, context))  # at larger chunks
-    if len(problem.graph.ops) > MOST_OPS:
-        if parts.bounds:
-            parts.run("bounds", lambda: raise_by_prices(problem, context))
-    else:
+    if not large:
         parts.run("slot model", lambda: _slots(problem, context))
-    _try_settings(parts, lambda: context.expired)
+    bounds = {"bounds": price_steps(problem, context)} if large and parts.bounds else {}
+    _in_turn(parts, {"planner": settings, **bounds})
     if context.answer is None:
         _without_planner(parts)
         parts.run("bounds", lambda: raise_by_prices(problem, context))
@@ -283,25 +297,52 @@ def _slots(problem: Placement, context: Context) -> Outcome:
         return raise_by_prices(problem, context)
 
 
-def _try_settings(parts: _Parts, expired: Callable[[], bool]) -> None:
-    """Try settings of the planner, from where it was left off, until the time for them is up."""
+def _in_turn(parts: _Parts, sides: Mapping[str, Iterator[str]]) -> None:
+    """Take steps until all sides are through, always of the one that has taken the least time so far.
 
-    def settings() -> str:
-        check_machine(parts.problem)
-        if parts.settings is None:
-            parts.settings = try_settings(parts.problem, parts.context, expired)
-        detail = ""
-        while not expired() and (said := next(parts.settings, None)) is not None:
-            detail = said or detail
-        return detail if parts.context.answer is None else ""
+    Neither that choice nor a step knows the time limit, which only ends the sequence: under a larger one it
+    begins as under a smaller one.
+    """
+    context, left, words = parts.context, dict.fromkeys(sides, 0.0), ""
 
-    parts.run("planner", settings)
+    def step(name: str) -> None:
+        nonlocal words
+        if (found := next(sides[name], _THROUGH)) is _THROUGH:
+            del left[name]
+        elif name == "planner":
+            words = str(found) or words
+
+    while left and not context.closed and not context.expired:
+        name = min(left, key=left.__getitem__)
+        began = context.elapsed()
+        parts.run(name, partial(step, name))
+        if name in left:
+            left[name] += context.elapsed() - began
+    if context.answer is None:
+        parts.say(words)
 
 
-def _try_policies(parts: _Parts) -> None:
-    """Let policies plan a period, each in at most a third of the time that is left."""
+def _settings(parts: _Parts, choosing: float) -> Iterator[str]:
+    """Try settings of the planner, from where it was left off; yield why each has no plan, or "".
+
+    Modes of ops are chosen in so many seconds.
+    """
+    check_machine(parts.problem)
+    context = parts.context
+    if parts.settings is None:
+        until = context.elapsed() + choosing
+        parts.settings = try_settings(
+            parts.problem, context, lambda: context.expired or context.elapsed() > until
+        )
+    for said in parts.settings:  # noqa: UP028  (the wrapper may end before the settings do)
+        yield said
+
+
+def _policies(parts: _Parts) -> Iterator[str]:
+    """Let policies plan a period, each in as much time as has passed."""
     for decide in POLICIES:
-        parts.run("policy", partial(_follow, parts.problem, parts.context, decide, 1 / 3))
+        _follow(parts.problem, parts.context, decide, parts.context.elapsed())
+        yield ""
 
 
 def _search_whole(parts: _Parts) -> None:

@@ -61,6 +61,15 @@ def raise_by_prices(
     problem: Placement, context: Context, rounds: Sequence[tuple[int, int, int]] = ROUNDS
 ) -> Outcome:
     """Compute bounds, from quick ones to slow ones, until one meets the incumbent."""
+    for _ in price_steps(problem, context, rounds):
+        pass
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def price_steps(
+    problem: Placement, context: Context, rounds: Sequence[tuple[int, int, int]] = ROUNDS
+) -> Iterator[str]:
+    """Do the same step by step, and yield what each bound is by; no step depends on the time limit."""
     ideal = ideal_time(problem)
     if release_bound(problem) > ideal:
         context.progress("windows behind the releases")
@@ -76,7 +85,7 @@ def raise_by_prices(
             context.raise_bound(ideal + stall, kind="windows, near tiers as one", averages=True)
     for prices, kind, bound in price_rounds(problem, context, lambda: context.closed, rounds):
         context.raise_bound(ideal + bound, kind=kind, evidence=prices, averages=True)
-    return Outcome(reason="time" if context.expired and not context.closed else None)
+        yield kind
 
 
 def _of_ops(problem: Placement, found: Sequence[Window]) -> Sequence[Window]:
