@@ -81,7 +81,7 @@ MOST_INTERVALS = 100
 """Ops up to which `cpsat`, whose programs grow in the same way, finds plans within seconds."""
 
 FIRST_SETTINGS = 2
-"""Of the planner, tried on a small single run before the slot model, whose plans are better; chosen by hand."""
+"""Of the planner, tried on a small single run before the slot model, which finds better plans; by hand."""
 
 CHOOSING = 5.0
 """Seconds for the modes of ops; chosen by hand."""
