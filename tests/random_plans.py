@@ -146,10 +146,7 @@ def fit_machine(rng: Random, graph: Graph, plan: Plan) -> Plan:
 
     channels = tuple(replace(c, bytes_per_s=cap({(c.src, c.dst)})) for c in machine.channels)
     groups = tuple(replace(g, bytes_per_s=cap(set(g.channels))) for g in machine.groups)
-    begin = dict.fromkeys((tier.name for tier in machine.tiers), 0)
-    for place in rules.start:
-        begin[place.tier] += rules.size(place.tensor, rules.units(place))
-    peaks = {tier: max(peak, begin[tier]) for tier, peak in simulate(graph, plan).peaks.items()}
+    peaks = simulate(graph, plan).peaks
     tiers = tuple(
         replace(tier, capacity=rng.choice((None, peaks[tier.name], peaks[tier.name] + 1)))
         for tier in machine.tiers

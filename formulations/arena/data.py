@@ -4,9 +4,9 @@ r"""The data of `arena`: what is to be placed, and when it is there under an ord
 with the op `born` (its first writer; None: it is there from the first) and stays while one of its `ends` (ops
 that hold it to their end) has not ended, one of its `starts` (``replace``: ops that only read it) has not
 begun, or if it is `final`. Under an order with op i at position :math:`\pi_i` it occupies its bytes over the
-half-open positions from :math:`\pi_{born}` (or 0) to the largest of :math:`\pi_i + 1` over its ends and
-:math:`\pi_i` over its starts, or to n if it is final. Runs of a plan follow each other, so that two buffers
-of the plan meet if and only if these intervals of positions do.
+half-open positions from :math:`\pi_{born}` (-1, before the first op, if it is there from the first) to the
+largest of :math:`\pi_i + 1` over its ends and :math:`\pi_i` over its starts, or to n if it is final. Runs of
+a plan follow each other, so that two buffers of the plan meet if and only if these intervals of positions do.
 
 **Pairs.** (a, b, i): op i makes b and may put it at the address of a, which it reads and does not write, if
 no other access of a comes later (`lowtide.models.lowering.residencies.inplace_pairs`). Both are in one pool.
@@ -72,7 +72,7 @@ class ArenaData:
         return sum(-(-p.size // self.unit // self.step) * self.step for p in self.pieces)
 
     def lifetimes(self, order: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the half-open positions of each piece; some are empty in ``replace``."""
+        """Return the half-open positions of each piece; -1 is before the first op."""
         at = [0] * self.n
         for k, i in enumerate(order):
             at[i] = k
@@ -81,16 +81,26 @@ class ArenaData:
             upper = max(1, self.n)
             if not p.final:
                 upper = max(*(at[i] + 1 for i in p.ends), *(at[i] for i in p.starts), 0)
-            found.append((0 if p.born is None else at[p.born], upper))
+            found.append((-1 if p.born is None else at[p.born], upper))
         return found
 
     def buffers(self, order: Sequence[int]) -> Buffers:
-        """Return what an allocation for an order must place; ids are the numbers of the pieces."""
+        """Return what an allocation for an order must place; ids are the numbers of the pieces.
+
+        Where something is gone when the first op runs, all times are 1 later.
+        """
         lives = self.lifetimes(order)
+        later = int(any(b == 0 for _, b in lives))
         pieces = [
-            Buffer(id=str(k), lower=a, upper=b, size=p.size, alignment=self.alignment, pool=str(p.pool))
+            Buffer(
+                id=str(k),
+                lower=max(a + later, 0),
+                upper=b + later,
+                size=p.size,
+                alignment=self.alignment,
+                pool=str(p.pool),
+            )
             for k, (p, (a, b)) in enumerate(zip(self.pieces, lives, strict=True))
-            if a < b
         ]
         pairs = [(str(a), str(b)) for a, b, i in self.pairs if lives[a][1] == lives[b][0] + 1]
         return Buffers(buffers=tuple(pieces), inplace=tuple(pairs))

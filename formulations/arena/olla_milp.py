@@ -12,8 +12,9 @@ is known to suffice.
 Variables, for steps s = 0..n-1. :math:`C_{is} \in \{0, 1\}`: op i runs at step s.
 :math:`P_{ps} \in [0, 1]`, s = 0..n: p exists between steps s - 1 and s; 1 for s = 0 if it is initial, else 0;
 1 for s = n if it is final. :math:`L_{ps} \in [0, 1]`: p is there during step s.
-:math:`v_p \in [0, 1]`: p is there at all. :math:`k_p` integer: the address is :math:`A k_p`.
-:math:`y_{pq} \in \{0, 1\}`: p lies below q. :math:`x_{abi} \in \{0, 1\}`: the pair shares an address.
+:math:`v_p \in [0, 1]`: p is there at all; 1 if it is initial. :math:`k_p` integer: the address is
+:math:`A k_p`. :math:`y_{pq} \in \{0, 1\}`: p lies below q. :math:`x_{abi} \in \{0, 1\}`: the pair shares an
+address.
 :math:`h_g`: the height of pool g; their sum is between the known bounds.
 
 Objective. Minimize :math:`\sum_g h_g` subject to
@@ -24,7 +25,8 @@ Objective. Minimize :math:`\sum_g h_g` subject to
 4. :math:`C_{is} \le P_{ps}` for :math:`i \in E_p \cup B_p \setminus \{F_p\}`;
 5. :math:`L_{ps} \ge C_{is}` for :math:`i \in E_p`; :math:`L_{ps} \ge P_{ps}` in ``coexist``,
    :math:`L_{ps} \ge P_{p,s+1}` in ``replace``; :math:`v_p \ge L_{ps}`;
-6. :math:`y_{pq} + y_{qp} + x_{pq} \ge L_{ps} + L_{qs} - 1`, x only for pairs;
+6. :math:`y_{pq} + y_{qp} + x_{pq} \ge L_{ps} + L_{qs} - 1`, x only for pairs; :math:`y_{pq} + y_{qp} \ge 1`
+   if both are initial: they meet before the first op;
 7. :math:`A k_p + s_p \le A k_q + (U + s_p) (1 - y_{pq})`;
 8. :math:`A k_a \le A k_b + U (1 - x)`, :math:`A k_b \le A k_a + U (1 - x)`, and
    :math:`x + C_{is} + P_{a,s+1} \le 2`: a dies with i;
@@ -177,9 +179,11 @@ def found(built: OllaArena, add: Add, tick: Tick) -> None:
 
 
 def there(built: OllaArena, add: Add, tick: Tick) -> None:
-    """Constraint 5."""
+    """Constraint 5, and where v is fixed."""
     model, later = built.model, built.data.graph.accounting is Accounting.REPLACE
     for k, p in enumerate(built.data.pieces):
+        if p.born is None:
+            model.v[k].fix(1)
         for s in range(built.data.n):
             tick()
             add(model.v[k] >= model.L[k, s])
@@ -192,7 +196,11 @@ def ordered(built: OllaArena, add: Add, tick: Tick) -> None:
     """Constraint 6."""
     model = built.model
     shares = {frozenset((a, b)): model.x[q] for q, (a, b, _) in enumerate(built.data.pairs)}
+    initial = {k for k, p in enumerate(built.data.pieces) if p.born is None}
     for p, q in model.y:
+        if p < q and {p, q} <= initial:
+            add(model.y[p, q] + model.y[q, p] >= 1)
+            continue
         for s in range(built.data.n if p < q else 0):
             tick()
             shared = shares.get(frozenset((p, q)), 0)
@@ -239,10 +247,8 @@ def decode(built: OllaArena, value: Callable[[Any], float]) -> Addressed:
     n = built.data.n
     at = [sum(s * value(built.model.C[i, s]) for s in range(n)) for i in range(n)]
     order = sorted(range(n), key=at.__getitem__)
-    lives = built.data.lifetimes(order)
     offsets = {
         str(k): round(value(built.model.k[k])) * built.data.step * built.data.unit
-        for k, (a, b) in enumerate(lives)
-        if a < b
+        for k in range(len(built.data.pieces))
     }
     return built.data.answer(order, offsets)

@@ -10,11 +10,9 @@ Variables.
 it is final.
 :math:`o_p = A k_p`: its address.
 :math:`x_q \in \{0, 1\}`: pair q = (a, b, i) shares its address.
-:math:`t_p \in \{0, 1\}`, of what is initial and only read in ``replace``: p is there at all.
 :math:`h_g`: the height of pool g; :math:`H = \sum_g h_g`, between the known bounds.
 
-Piece p occupies its bytes from :math:`\pi_{F_p}` (:math:`-1` if it is initial: what is initial meets at 0
-anyhow; in ``replace``, where it may be gone before, it is there from 0, if :math:`t_p`) to
+Piece p occupies its bytes from :math:`\pi_{F_p}` (:math:`-1`, before the first op, if it is initial) to
 :math:`D_p - \sum x_q` over its pairs as a. A pair that shares and whose :math:`s_a > s_b` has a rectangle of
 its own for the upper :math:`s_a - s_b` bytes of a at :math:`\pi_i`.
 
@@ -22,12 +20,11 @@ Objective. Minimize H subject to
 
 1. all :math:`\pi_i` are different;
 2. :math:`\pi_j + 1 \le \pi_i` for each direct predecessor j of i;
-3. :math:`D_p \ge \pi_i + 1` for :math:`i \in E_p`, :math:`D_p \ge \pi_i` for :math:`i \in B_p`, and
-   :math:`D_p = 0` if not :math:`t_p`;
+3. :math:`D_p \ge \pi_i + 1` for :math:`i \in E_p`, :math:`D_p \ge \pi_i` for :math:`i \in B_p`;
 4. if :math:`x_q`, then :math:`o_a = o_b` and :math:`D_a = \pi_i + 1`: a dies with i;
 5. :math:`\sum_q x_q \le 1` over the pairs of one a;
 6. rectangles of one pool do not overlap;
-7. :math:`o_p + s_p \le h_{g_p}`, if :math:`t_p`.
+7. :math:`o_p + s_p \le h_{g_p}`.
 8. At each position the bytes of a pool's rectangles there add up to at most its height (implied by 6 and 7).
 """
 
@@ -38,7 +35,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.derived.precedence import precedence
-from ...models.graph import Accounting
 from ...models.problems.arena import Addressed
 from ..model import ModelSize, ticker
 from .data import ArenaData, Piece
@@ -59,16 +55,12 @@ class ArenaModel:
     address: list[Any]
     multiple: list[Any]
     shares: list[Any]
-    there: dict[int, Any] = field(default_factory=dict)
-    """Of each piece that may never be there: whether it is."""
     boxes: dict[int, list[tuple[Any, Any, int]]] = field(default_factory=dict)
     """By pool: interval of positions, interval of addresses, units."""
 
     def start(self, p: Piece) -> Any:
         """Return the first position of a piece."""
-        if p.born is not None:
-            return self.position[p.born]
-        return 0 if self.data.graph.accounting is Accounting.REPLACE else -1
+        return -1 if p.born is None else self.position[p.born]
 
 
 def size(data: ArenaData) -> ModelSize:
@@ -136,8 +128,6 @@ def build(
         multiple = None if place is None else place // unit // step
         built.multiple.append(variable(f"k{k}", 0, (most - p.size // unit) // step, multiple))
         built.address.append(built.multiple[-1] * step)
-        if p.born is None and not p.ends and not p.final:
-            built.there[k] = model.new_bool_var(f"t{k}")
     total = built.heights[0]
     if data.pools > 1:
         built.heights = [variable(f"h{g}", 0, most) for g in range(data.pools)]
@@ -164,8 +154,6 @@ def precedences(built: ArenaModel) -> None:
 
 def stays(built: ArenaModel) -> None:
     """Constraint 3."""
-    for k, there in built.there.items():
-        built.model.add(built.gone[k] == 0).only_enforce_if(~there)
     for p, gone in zip(built.data.pieces, built.gone, strict=True):
         if not p.final:
             for i in p.ends:
@@ -203,11 +191,7 @@ def apart(built: ArenaModel) -> None:
         if used:
             end = model.new_int_var(0, n, "")
             model.add(end == built.gone[k] - sum(used))
-        if (there := built.there.get(k)) is not None:
-            x_axis = model.new_optional_interval_var(start, length, end, there, "")
-            y = model.new_optional_fixed_size_interval_var(built.address[k], units, there, "")
-        else:
-            x_axis = model.new_interval_var(start, length, end, "")
+        x_axis = model.new_interval_var(start, length, end, "")
         built.boxes.setdefault(p.pool, []).append((x_axis, y, units))
     for (a, b, i), x in zip(data.pairs, built.shares, strict=True):
         above, units = data.pieces[b].size // built.data.unit, data.pieces[a].size // built.data.unit
@@ -222,10 +206,8 @@ def apart(built: ArenaModel) -> None:
 
 def below_height(built: ArenaModel) -> None:
     """Constraint 7."""
-    for k, (p, address) in enumerate(zip(built.data.pieces, built.address, strict=True)):
-        row = built.model.add(address + p.size // built.data.unit <= built.heights[p.pool])
-        if k in built.there:
-            row.only_enforce_if(built.there[k])
+    for p, address in zip(built.data.pieces, built.address, strict=True):
+        built.model.add(address + p.size // built.data.unit <= built.heights[p.pool])
 
 
 def loads(built: ArenaModel) -> None:
@@ -242,10 +224,5 @@ def decode(built: ArenaModel, value: Callable[[Any], int]) -> Addressed:
     """Return the answer of a solution."""
     position = [value(x) for x in built.position]
     order = sorted(range(built.data.n), key=position.__getitem__)
-    lives = built.data.lifetimes(order)
-    offsets = {
-        str(k): value(address) * built.data.unit
-        for k, (address, (a, b)) in enumerate(zip(built.address, lives, strict=True))
-        if a < b
-    }
+    offsets = {str(k): value(address) * built.data.unit for k, address in enumerate(built.address)}
     return built.data.answer(order, offsets)

@@ -25,7 +25,9 @@ at least ``earliest`` = :math:`|anc(i)|` and at most ``latest`` = n - 1 - :math:
 
 Bound. While op i runs, lifetime l is live in every order if (born is None, i or an ancestor of i) and (it
 is final, or an op of :math:`A_l` is a descendant of i, or is i and ``held``). Their sum plus
-:math:`w_i` bounds the memory while i runs, and so the peak.
+:math:`w_i` bounds the memory while i runs, and so the peak. So does :math:`m_0`, what is there before the
+first op: ``base`` and the bytes of all initial lifetimes, which the memory must hold, too. Models state that
+alone as a lower bound on their variable of the peak: in ``coexist`` the first op needs no less.
 """
 
 from __future__ import annotations
@@ -164,7 +166,7 @@ def peak_data(problem: Peak, *, masks: bool = True, expired: Callable[[], bool] 
 
 
 def forced_bound(data: PeakData, expired: Callable[[], bool] = lambda: False) -> int:
-    """Return the bound of the page of mathematics, in units (of no ops: the constant).
+    """Return the bound of the page of mathematics, in units.
 
     Raises
     ------
@@ -182,16 +184,21 @@ def forced_bound(data: PeakData, expired: Callable[[], bool] = lambda: False) ->
             mask &= needed if x.held else needed & ~sum(1 << i for i in x.last)
         bits = np.frombuffer(mask.to_bytes(data.n // 8 + 1, "little"), dtype=np.uint8)
         forced += np.unpackbits(bits, bitorder="little", count=data.n).astype(np.int64) * x.nbytes
-    return data.base + int(forced.max(initial=0))
+    return max(start_bytes(data), data.base + int(forced.max(initial=0)))
 
 
 def accessed_bound(data: PeakData) -> int:
-    """Return the bytes that some op has live by its own accesses, in units: a bound without sets of ops."""
+    """Return the bytes of the start, or that some op has live by its own accesses: a bound without masks."""
     held = list(data.workspace)
     for x in data.lifetimes:
         for i in {*(() if x.born is None else (x.born,)), *(x.last if x.held else ())}:
             held[i] += x.nbytes
-    return data.base + max(held, default=0)
+    return max(start_bytes(data), data.base + max(held, default=0))
+
+
+def start_bytes(data: PeakData) -> int:
+    """Return what is there before the first op, in units."""
+    return data.base + sum(x.nbytes for x in data.lifetimes if x.born is None)
 
 
 def shared_deaths(data: PeakData) -> dict[tuple[int, ...], int]:
@@ -233,17 +240,14 @@ class OpBytes:
 def op_bytes(data: PeakData) -> OpBytes:
     """Return the bytes of the lifetimes by op."""
     first, alone, extra = [0] * data.n, [0] * data.n, list(data.workspace)
-    start = data.base
     for x in data.lifetimes:
-        if x.born is None:
-            start += x.nbytes
-        else:
+        if x.born is not None:
             first[x.born] += x.nbytes
             extra[x.born] += 0 if data.replace else x.nbytes
         if len(x.last) == 1:
             alone[x.last[0]] += x.nbytes
             extra[x.last[0]] += x.nbytes if data.replace and x.held else 0
-    return OpBytes(tuple(first), tuple(alone), tuple(extra), start)
+    return OpBytes(tuple(first), tuple(alone), tuple(extra), start_bytes(data))
 
 
 def model_name(data: PeakData) -> str:
@@ -284,11 +288,11 @@ def order_peak(data: PeakData, order: Sequence[int]) -> int:
         change[0 if x.born is None else position[x.born]] += x.nbytes
         if x.last:
             change[max(position[i] for i in x.last) + x.held] -= x.nbytes
-    now, peak = data.base, 0
+    now, peak = data.base, start_bytes(data)
     for s, i in enumerate(order):
         now += change[s]
         peak = max(peak, now + data.workspace[i])
-    return peak if data.n else now
+    return peak
 
 
 def closure(ops: tuple[int, ...], ancestors: tuple[int, ...]) -> int:

@@ -16,7 +16,13 @@ from ...models.buffers import Buffers
 from ...models.errors import InstanceError
 from ...models.graph import Graph
 from ...models.lowering.buffers import buffers_of
-from ...models.lowering.residencies import Residency, inplace_pairs, plan_length, residencies
+from ...models.lowering.residencies import (
+    Residency,
+    first_moment,
+    inplace_pairs,
+    plan_length,
+    residencies,
+)
 from ...models.plan import Plan
 
 Spell = tuple[int, int, bool]
@@ -55,8 +61,9 @@ def unroll(graph: Graph, plan: Plan, iterations: int) -> Buffers:
     """
     if type(iterations) is not int or iterations < 1:
         raise InstanceError(f"unroll, iterations: found {iterations!r}, expected an integer >= 1")
-    found = residencies(graph, plan)
-    length = plan_length(plan)
+    alone = residencies(graph, plan)
+    delay = first_moment(alone)
+    found, length = [_begun(r, delay) for r in alone], plan_length(plan) + delay
     carried: dict[tuple[int, int], list[Residency]] = {}
     result: list[Residency] = []
     for r in found:
@@ -68,14 +75,22 @@ def unroll(graph: Graph, plan: Plan, iterations: int) -> Buffers:
     for pieces in carried.values():
         result += _lasting(pieces, length, iterations)
     result.sort(key=attrgetter("tensor", "tier", "lower", "upper", "low"))
+    delays = [k * length for k in range(iterations)]
     runs = [
-        replace(run, start=run.start + k * length, end=run.end + k * length)
-        for k in range(iterations)
+        replace(run, start=run.start + delay + k, end=run.end + delay + k)
+        for k in delays
         for run in plan.runs
     ]
-    pairs = list(_pairs(graph, plan, found, result, [k * length for k in range(iterations)]))
+    wanted = inplace_pairs(graph, plan, alone)
+    pairs = list(_pairs(graph, wanted, found, result, delays))
     buffers = buffers_of(graph, plan.machine, result, runs, pairs)
     return replace(buffers, name=f"{graph.name} x{iterations}")
+
+
+def _begun(r: Residency, delay: int) -> Residency:
+    """Return a residency of an iteration that begins at 0, where what is there at the start begins too."""
+    gaps = tuple((a + delay, b + delay) for a, b in r.gaps)
+    return replace(r, lower=max(r.lower + delay, 0), upper=r.upper + delay, gaps=gaps)
 
 
 def _later(r: Residency, delay: int) -> Residency:
@@ -120,10 +135,13 @@ def _repeated(spells: list[Spell], length: int, iterations: int) -> list[Spell]:
 
 
 def _pairs(
-    graph: Graph, plan: Plan, found: list[Residency], result: list[Residency], delays: list[int]
+    graph: Graph,
+    wanted: list[tuple[int, int]],
+    found: list[Residency],
+    result: list[Residency],
+    delays: list[int],
 ) -> Iterator[tuple[int, int]]:
     """Return the in-place pairs of each iteration as positions in `result`."""
-    wanted = inplace_pairs(graph, plan, found)
     if not wanted:
         return
     begins: dict[tuple[int, int, int], int] = {}

@@ -15,6 +15,10 @@ M(S) = sum of nbytes over live tensors. While op i runs after S,
   appear; what i writes stays to its end: M(S + i) + dead_bytes(i) + workspace(i), where dead_bytes(i)
   sums the non-final tensors that i writes and nobody accesses later.
 
+The memory must also hold what is there before the first op, M of the empty set. So the *peak* of an order
+is the largest of that and of the memory while each op runs. In ``coexist`` the first op needs no less; in
+``replace`` it may.
+
 Both are "M of a downset plus a constant of i": `during_extra` is added to M before i (coexist),
 `after_extra` to M after i (replace). dead_bytes(i) is a constant because a last access that writes
 follows, by write-after-read and write-after-write, every other access of the tensor.
@@ -45,7 +49,7 @@ class SequentialMemory:
     Attributes
     ----------
     initial_bytes
-        M of the empty set.
+        M of the empty set: what is there before the first op.
     first_bytes
         Per op: bytes of non-initial tensors that it is the first to write.
     during_extra
@@ -95,9 +99,9 @@ class SequentialMemory:
         return during, after
 
     def peak(self, order: Sequence[int]) -> int:
-        """Return the peak memory of a valid order (M of the empty set if there are no ops)."""
+        """Return the peak memory of a valid order, what is there before the first op included."""
         during, _ = self.profile(order)
-        return max(during, default=self.initial_bytes)
+        return max([self.initial_bytes, *during])
 
     @cached_property
     def reference_peak(self) -> int:

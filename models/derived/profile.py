@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 
 Change = tuple[int, str, int]
-"""Time, kind of tensor, bytes that are allocated (+) or released (-)."""
+"""Time (-1: before the first event), kind of tensor, bytes that are allocated (+) or released (-)."""
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryProfile:
-    """Step functions of time: bytes resident in one tier.
+    """Bytes resident in one tier over time, as step functions, and what is there before the first event.
 
     Attributes
     ----------
@@ -41,22 +41,30 @@ class MemoryProfile:
         Bytes of each kind of tensor that is ever resident, in the order of `KINDS`, shape (n,) each.
     total
         Bytes of all kinds, shape (n,).
+    start
+        Bytes that are there at time 0 before any event, also those that are released at once.
     """
 
     tier: str
     times: IntArray
     by_kind: dict[str, IntArray]
     total: IntArray
+    start: int = 0
 
     @property
     def peak(self) -> int:
-        """The most bytes at any time."""
-        return int(self.total.max(initial=0))
+        """The most bytes at any time, at the start included."""
+        return int(self.total.max(initial=self.start))
+
+    @property
+    def starts_highest(self) -> bool:
+        """Whether more is there before the first event than ever after it."""
+        return self.start > self.total.max(initial=0)
 
     @property
     def peak_time(self) -> int:
         """The first time at which the peak is reached."""
-        return int(self.times[int(self.total.argmax())]) if self.total.size else 0
+        return 0 if self.starts_highest or not self.total.size else int(self.times[int(self.total.argmax())])
 
     def thin(self, columns: int) -> MemoryProfile:
         """Return a profile of at most `columns` steps for a picture: of each column its highest step.
@@ -77,6 +85,7 @@ class MemoryProfile:
             times=edges,
             by_kind={kind: values[best] for kind, values in self.by_kind.items()},
             total=self.total[best],
+            start=self.start,
         )
 
 
@@ -103,7 +112,7 @@ def memory_profiles(graph: Graph, plan: Plan) -> dict[str, MemoryProfile]:
 
 
 def _profile(tier: str, changes: list[Change], end: int) -> MemoryProfile:
-    stamps = np.array([time for time, _, _ in changes], dtype=np.int64)
+    stamps = np.array([max(time, 0) for time, _, _ in changes], dtype=np.int64)
     times = np.unique(np.concatenate([stamps[stamps < end], np.array([0, end], dtype=np.int64)]))
     steps = np.zeros((len(KINDS), len(times)), dtype=np.int64)
     rows = np.array([KINDS.index(kind) for _, kind, _ in changes], dtype=np.int64)
@@ -115,6 +124,7 @@ def _profile(tier: str, changes: list[Change], end: int) -> MemoryProfile:
         times=times,
         by_kind={kind: values[k] for k, kind in enumerate(KINDS) if values[k].any()},
         total=values.sum(axis=0),
+        start=sum(amount for time, _, amount in changes if time < 0),
     )
 
 

@@ -10,7 +10,7 @@ from ..buffers import Buffer, Buffers, Gap
 from ..graph import Graph
 from ..machine import Machine
 from ..plan import Plan, Run
-from .residencies import Residency, inplace_pairs, mode_of, residencies
+from .residencies import Residency, first_moment, inplace_pairs, mode_of, residencies
 
 
 def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
@@ -19,7 +19,8 @@ def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
     A residency is a maximal range of a tensor's bytes that are allocated together in a tier and released
     together. What the plan never releases lives to its last event. In a periodic plan, a tensor that is
     both initial and final lives on across the period's end: one buffer with a gap where it is away.
-    Nothing of 0 bytes is a buffer. Pools are the tiers.
+    Nothing of 0 bytes is a buffer. Pools are the tiers. Where bytes are released at time 0, the moment before
+    that has a place of its own: it is [0, 1), and all other times are 1 later.
 
     Ids name the tensor and its index, the bytes if not all, the tier, and the first nanosecond:
     ``3:conv1.weight[0:64]@gpu@1200``; workspaces ``7:conv1/workspace@gpu@1200``.
@@ -49,19 +50,21 @@ def buffers_of(
     """
     counts = Counter[str]()
     buffers: list[Buffer] = []
+    delay = first_moment(found)
 
     def add(name: str, lower: int, upper: int, size: int, pool: str, gaps: tuple[Gap, ...] = ()) -> None:
         counts[name] += 1
         while counts[name] > 1:
             name = f"{name}#{counts[name]}"
             counts[name] += 1
-        buffers.append(Buffer(id=name, lower=lower, upper=upper, size=size, gaps=gaps, pool=pool))
+        lower = max(lower + delay, 0)
+        buffers.append(Buffer(id=name, lower=lower, upper=upper + delay, size=size, gaps=gaps, pool=pool))
 
     for r in found:
         tensor, pool = graph.tensors[r.tensor], machine.tiers[r.tier].name
         part = "" if r.high - r.low == tensor.nbytes else f"[{r.low}:{r.high}]"
-        gaps = tuple(Gap(*gap) for gap in r.gaps)
-        name = f"{r.tensor}:{tensor.name}{part}@{pool}@{r.lower}"
+        gaps = tuple(Gap(a + delay, b + delay) for a, b in r.gaps)
+        name = f"{r.tensor}:{tensor.name}{part}@{pool}@{max(r.lower, 0)}"
         add(name, r.lower, r.upper, r.high - r.low, pool, gaps)
     homes = {p.name: p.tiers[0].tier for p in machine.processors}
     for run in sorted(runs, key=attrgetter("start", "op")):

@@ -10,6 +10,7 @@ there is; neighbouring strips of one fate are one residency.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
@@ -27,7 +28,8 @@ Place = tuple[int, int]
 class Residency:
     """Bytes ``[low, high)`` of a tensor in a tier over ``[lower, upper)`` but for the gaps.
 
-    Not `released`: they stay to the end of the plan or period.
+    A `lower` of `BEFORE`: they are there when the plan or the period begins, before any event; if they are
+    released at time 0, that instant is all. Not `released`: they stay to the end of the plan or period.
     """
 
     tensor: int
@@ -52,7 +54,7 @@ class _Event(NamedTuple):
 _INSTANT, _FREE, _START = range(3)
 _LATEST = 2**63 - 1
 """The last nanosecond of a plan."""
-_BEFORE = -1
+BEFORE = -1
 """The time of what is there when the plan or the period begins."""
 
 _Life = tuple[int, int, tuple[Interval, ...], bool]
@@ -63,7 +65,8 @@ def residencies(graph: Graph, plan: Plan) -> list[Residency]:
     """Return the maximal residencies of a plan by tensor, tier, time and bytes.
 
     In a periodic plan a tensor that is both initial and final lives on across the period's end: one
-    residency with a gap where it is away. Nothing of 0 bytes or no time is a residency.
+    residency with a gap where it is away. Nothing of 0 bytes or no time is a residency; what is there when
+    the plan begins is there for that instant, also if it is released at time 0.
 
     Raises
     ------
@@ -104,6 +107,11 @@ def plan_length(plan: Plan) -> int:
     return max([1, *ends, *(free.time for free in plan.frees)])
 
 
+def first_moment(found: Iterable[Residency]) -> int:
+    """Return 1 if bytes are there at the start for that instant alone, which then takes a moment, else 0."""
+    return int(any(r.lower == BEFORE and (r.gaps[0][0] if r.gaps else r.upper) == 0 for r in found))
+
+
 def mode_of(graph: Graph, run: Run) -> Mode:
     """Return the mode that a run takes."""
     return graph.ops[run.op].all_modes[run.mode]
@@ -118,8 +126,9 @@ def home_tiers(plan: Plan) -> dict[str, int]:
 def inplace_pairs(graph: Graph, plan: Plan, found: list[Residency]) -> list[tuple[int, int]]:
     """Return positions ``(a, b)`` in `found` of residencies that may share an address.
 
-    A run begins b, a whole tensor that one of its op's in-place pairs names; a is the other tensor of the
-    pair, whole, in the same tier, released by the end of the run, and nothing else uses it meanwhile.
+    A run begins b, a whole tensor that one of its op's in-place pairs names and that is not there before; a
+    is the other tensor of the pair, whole, in the same tier, released by the end of the run, and nothing else
+    uses it meanwhile.
     """
     named = {t for op in graph.ops for pair in op.inplace for t in pair}
     if not named:
@@ -191,7 +200,7 @@ def _events(graph: Graph, plan: Plan) -> dict[Place, list[_Event]]:
             raise InstanceError(
                 f"{where}: tensor {entry.tensor} {name!r} is not initial, expected no residency"
             )
-        add(entry.tensor, _known(tiers, entry.tier, where, "tier"), _BEFORE, _START, bytes_)
+        add(entry.tensor, _known(tiers, entry.tier, where, "tier"), BEFORE, _START, bytes_)
     for i, run in enumerate(plan.runs):
         where = f"run {i}"
         _kind(run, Run, where)
@@ -217,7 +226,7 @@ def _events(graph: Graph, plan: Plan) -> dict[Place, list[_Event]]:
                 expected = f"a start before the period's end {period} and at most a period"
                 raise InstanceError(f"{where}: found times {times}, expected {expected}")
             if copy.end > period:
-                add(copy.tensor, k, _BEFORE, _START, bytes_)
+                add(copy.tensor, k, BEFORE, _START, bytes_)
         add(copy.tensor, k, copy.start, _INSTANT if copy.start == copy.end else _START, bytes_)
     for i, free in enumerate(plan.frees):
         where = f"free {i}"
@@ -316,11 +325,7 @@ def _lives(spells: list[list[int]], horizon: int, lasting: bool) -> list[_Life]:
         lives.append((spell[0], spell[1] if released else horizon, (), released))
     if lasting and len(lives) > 1:
         first, last = lives[0], lives[-1]
-        if first[0] == _BEFORE and first[1] > 0 and not last[3]:
+        if first[0] == BEFORE and not last[3]:
             away = ((first[1], last[0]),) if first[1] < last[0] else ()
-            lives = [*lives[1:-1], (_BEFORE, horizon, away, False)]
-    found: list[_Life] = []
-    for lower, upper, gaps, released in lives:
-        if max(lower, 0) < upper:
-            found.append((max(lower, 0), upper, gaps, released))
-    return found
+            lives = [*lives[1:-1], (BEFORE, horizon, away, False)]
+    return [life for life in lives if life[0] < life[1]]

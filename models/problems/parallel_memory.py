@@ -159,8 +159,10 @@ class ParallelMemory(Problem):
             raise InstanceError(f"found an invalid plan, {verdict.violations[0].message}")
         if len(plan.machine.tiers) != 1 or plan.period is not None:
             raise InstanceError("found a plan that is none for one memory, without period")
-        ((_, profile),) = verdict.profiles.items()
-        time = max(profile, key=lambda point: point[1])[0]
+        ((tier, profile),) = verdict.profiles.items()
+        time, most = max(profile, key=lambda point: point[1])
+        if verdict.peaks[tier] > most:  # what is there at the start, and released at once
+            return Moment(finished=(), running=())
         return Moment(
             finished=tuple(sorted(run.op for run in plan.runs if run.end <= time)),
             running=tuple(sorted(run.op for run in plan.runs if run.start <= time < run.end)),

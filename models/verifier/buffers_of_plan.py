@@ -12,7 +12,7 @@ from operator import attrgetter
 from ..buffers import Buffer, Buffers, Gap
 from .actions import Actions
 from .case import Case
-from .residencies import Residency, inplace_pairs, residencies
+from .residencies import CARRIED, Residency, inplace_pairs, residencies
 
 
 def buffers_of_plan(case: Case, actions: Actions) -> Buffers:
@@ -21,7 +21,8 @@ def buffers_of_plan(case: Case, actions: Actions) -> Buffers:
     A residency is a maximal range of a tensor's bytes that are allocated together in a tier and released
     together. What the plan never releases lives to its last event. In a periodic plan, a tensor that is
     both initial and final lives on across the period's end: one buffer with a gap where it is away.
-    Nothing of 0 bytes is a buffer. Pools are the tiers.
+    Nothing of 0 bytes is a buffer. Pools are the tiers. Where bytes are released at time 0, the moment before
+    that is [0, 1), and all other times are 1 later.
 
     Ids name the tensor and its index, the bytes if not all, the tier, and the first nanosecond:
     ``3:conv1.weight[0:64]@gpu@1200``; workspaces ``7:conv1/workspace@gpu@1200``.
@@ -35,13 +36,14 @@ def buffers_of_plan(case: Case, actions: Actions) -> Buffers:
     pairs = inplace_pairs(case, actions, found)
     names = Counter[str]()
     ids = [_unique(names, _residency_id(case, r)) for r in found]
+    moved = int(any(r.lower == CARRIED and 0 in (r.upper, *(a for a, _ in r.gaps)) for r in found))
     buffers = [
         Buffer(
             id=name,
-            lower=r.lower,
-            upper=r.upper,
+            lower=0 if r.lower == CARRIED else r.lower + moved,
+            upper=r.upper + moved,
             size=r.high - r.low,
-            gaps=tuple(Gap(*gap) for gap in r.gaps),
+            gaps=tuple(Gap(begin + moved, end + moved) for begin, end in r.gaps),
             pool=case.tiers[r.tier],
         )
         for name, r in zip(ids, found, strict=True)
@@ -50,7 +52,8 @@ def buffers_of_plan(case: Case, actions: Actions) -> Buffers:
         if run.workspace:
             tier = case.tiers[case.processors[run.processor].home]
             name = _unique(names, f"{run.op}:{case.graph.ops[run.op].name}/workspace@{tier}@{run.start}")
-            buffers.append(Buffer(id=name, lower=run.start, upper=run.end, size=run.workspace, pool=tier))
+            begin, end = run.start + moved, run.end + moved
+            buffers.append(Buffer(id=name, lower=begin, upper=end, size=run.workspace, pool=tier))
     return Buffers(
         buffers=tuple(buffers),
         pools=dict(zip(case.tiers, case.capacity, strict=True)),
@@ -63,7 +66,7 @@ def _residency_id(case: Case, r: Residency) -> str:
     whole = r.low == 0 and r.high == case.nbytes[r.tensor]
     part = "" if whole else f"[{r.low}:{r.high}]"
     name = case.graph.tensors[r.tensor].name
-    return f"{r.tensor}:{name}{part}@{case.tiers[r.tier]}@{r.lower}"
+    return f"{r.tensor}:{name}{part}@{case.tiers[r.tier]}@{max(r.lower, 0)}"
 
 
 def _unique(names: Counter[str], name: str) -> str:

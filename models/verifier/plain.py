@@ -33,8 +33,9 @@ or writes. By 5 nothing is released while it is accessed or before (a read count
 ``replace``, before that instant's releases), nor twice, so a tensor is held from time 0 or its first writer's
 start to :math:`f_t` or for good, and every read finds its version, which 3 says was there: of :math:`X`, or
 of its writer. Without copies and periods no other rule has anything to say. The profile is the sum of these
-intervals and of the workspaces :math:`[a_i, b_i)`; what happens at one instant counts together. The rules on
-contention between streams are looked at apart (`contention`).
+intervals and of the workspaces :math:`[a_i, b_i)`; what happens at one instant counts together. The peak is
+its largest value, or the bytes of :math:`X` if they are more. The rules on contention between streams are
+looked at apart (`contention`).
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None
         (end, -workspace),
         (frees[1], -nbytes[frees[0]]),
     )
-    peak = max(used for _, used in profile)
-    if capacity is not None and max(peak, int(nbytes[resident].sum())) > capacity:
+    peak = max([int(nbytes[resident].sum()), *(used for _, used in profile)])
+    if capacity is not None and peak > capacity:
         return None
     empty = {x.name: ((0, 0),) for x in machine.tiers}
     return Verification(

@@ -21,7 +21,8 @@ Place = tuple[int, int]
 class Residency:
     """Bytes ``[low, high)`` of a tensor in a tier over ``[lower, upper)`` but for the gaps.
 
-    Not `released`: they stay to the end of the plan or period.
+    A `lower` of `CARRIED`: they are there when the plan or the period begins. Not `released`: they stay to
+    the end of the plan or period.
     """
 
     tensor: int
@@ -103,7 +104,7 @@ def _around_the_period(case: Case, closed: list[Residency], left: list[Residency
     for r in closed:
         tensor = case.graph.tensors[r.tensor]
         place = (r.tier, r.tensor)
-        if r.lower != CARRIED or r.upper == 0 or not (tensor.initial and tensor.final):
+        if r.lower != CARRIED or not (tensor.initial and tensor.final):
             found.append(r)
             continue
         released_at.setdefault(place, ByteRanges()).replace(r.low, r.high, r.upper)
@@ -121,8 +122,7 @@ def _around_the_period(case: Case, closed: list[Residency], left: list[Residency
 def _maximal(case: Case, residencies: list[Residency]) -> list[Residency]:
     """Merge neighbouring bytes with the same lifetime; leave out empty lifetimes and sizes."""
     merged: list[Residency] = []
-    begun = [replace(r, lower=0) if r.lower == CARRIED else r for r in residencies]
-    for r in sorted(begun, key=attrgetter("tensor", "tier", "lower", "upper", "gaps", "low")):
+    for r in sorted(residencies, key=attrgetter("tensor", "tier", "lower", "upper", "gaps", "low")):
         if r.lower >= r.upper or not case.nbytes[r.tensor]:
             continue
         if merged:
@@ -135,7 +135,10 @@ def _maximal(case: Case, residencies: list[Residency]) -> list[Residency]:
 
 
 def inplace_pairs(case: Case, actions: Actions, residencies: list[Residency]) -> list[tuple[int, int]]:
-    """Return positions ``(a, b)``: a is released by the end of the run that begins b, its last user."""
+    """Return positions ``(a, b)``: a is released by the end of the run that begins b, its last user.
+
+    What is there before the run starts, or when the plan begins, is begun by no run.
+    """
     wanted = {t for op in case.graph.ops for pair in op.inplace for t in pair}
     if not wanted:
         return []

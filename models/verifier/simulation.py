@@ -48,6 +48,8 @@ class Simulation:
     ----------
     memory
         The state after the events so far.
+    begin
+        By tier, the bytes that are there at time 0, before any event.
     profiles
         By tier, the points so far.
     """
@@ -67,6 +69,7 @@ class Simulation:
         self._tails: list[Flight] = []
         self._flights = [Flight(n, copy) for n, copy in enumerate(actions.copies)]
         self._fill()
+        self.begin = list(self.memory.used)
         self._judge_start()
         self._events = self._schedule(READ_LAST if coexist else READ_FIRST)
         self._next = 0
@@ -110,6 +113,13 @@ class Simulation:
     def result(self) -> dict[str, Profile]:
         """Return the profile of each tier by name."""
         return {name: tuple(self.profiles[k]) for k, name in enumerate(self.case.tiers)}
+
+    def peaks(self) -> dict[str, int]:
+        """Return the most bytes that each tier holds, at the start or after any instant."""
+        return {
+            name: max([self.begin[k], *(used for _, used in self.profiles[k])])
+            for k, name in enumerate(self.case.tiers)
+        }
 
     def _fill(self) -> None:
         """Put everything where it is at time 0, copies across the period's end included."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import VerificationError
 
 Profile = tuple[tuple[int, int], ...]
-"""``(time, bytes)`` points of a right-continuous step function; the first is at time 0."""
+"""``(time, bytes)`` points of a right-continuous step function; the first is at time 0, after its events."""
 
 PLAN_KINDS = (
     "graph",
@@ -131,7 +131,8 @@ class Verification:
     profiles
         Bytes held in each tier; of a periodic plan over one period.
     peaks
-        The largest value of each profile.
+        The most bytes that each tier ever holds: the largest value of its profile, or what is there at
+        time 0 before any event, if that is more.
     makespan
         Nanoseconds: the period, or the latest end of a run or copy (0 if there is none).
     stall

@@ -36,9 +36,10 @@ An allocation in the plan is judged too (`lowtide.models.verifier.allocation`); 
 ``allocation-``.
 
 At one instant: runs and copies end, copies that take no time happen, bytes are released, runs and copies
-start. What is there at time 0 has to fit before any of that, also what is released at once; profiles begin
-after it. With accounting ``coexist`` a read counts for the whole run, with ``replace`` at its start, before
-that instant's releases; a tensor that the run also writes counts at its start only.
+start. What is there at time 0 has to fit before any of that, also what is released at once, and counts for
+the peaks; profiles begin after it. With accounting ``coexist`` a read counts for the whole run, with
+``replace`` at its start, before that instant's releases; a tensor that the run also writes counts at its
+start only.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def verify(
     if not isinstance(machine, Machine):
         case = Case(graph, Machine.single(), None)
         case.report("shape", f"plan, machine: found a {type(machine).__name__}, expected a Machine")
-        return _verdict(case, {}, Actions())
+        return _verdict(case, None, Actions())
     case = Case(graph, machine, plan.period if sound else None)
     if plan.period is not None and not sound:
         case.report("shape", f"plan, period: found {shown(period)}, expected an integer in [1, {LATEST}]")
@@ -131,7 +132,7 @@ def verify(
     judge_contention(case, plan, actions)
     simulation = _simulate(case, actions, starts)
     heights = _judge_allocation(case, plan, actions)
-    return replace(_verdict(case, simulation.result(), actions), heights=heights)
+    return replace(_verdict(case, simulation, actions), heights=heights)
 
 
 def _judge_graph(case: Case, plan: Plan) -> None:
@@ -205,7 +206,7 @@ def _stall(runs: list[RunItem], makespan: int) -> int:
     return makespan - busy
 
 
-def _verdict(case: Case, profiles: dict[str, tuple[tuple[int, int], ...]], actions: Actions) -> Verification:
+def _verdict(case: Case, simulation: Simulation | None, actions: Actions) -> Verification:
     traffic: dict[tuple[str, str], int] = {}
     for copy in actions.copies:
         if copy.nbytes:
@@ -214,8 +215,8 @@ def _verdict(case: Case, profiles: dict[str, tuple[tuple[int, int], ...]], actio
     makespan = _makespan(case, actions)
     return Verification(
         violations=sorted_violations(case.violations),
-        profiles=profiles,
-        peaks={tier: max(used for _, used in profile) for tier, profile in profiles.items()},
+        profiles={} if simulation is None else simulation.result(),
+        peaks={} if simulation is None else simulation.peaks(),
         makespan=makespan,
         stall=_stall(actions.runs, makespan),
         traffic=traffic,

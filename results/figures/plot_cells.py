@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...models.errors import UsageError
-from ...models.lowering.residencies import residencies
+from ...models.lowering.residencies import first_moment, residencies
 from ...models.plan import Plan
 from ...models.result import Result
 from ...models.verifier.verify import verify
@@ -117,9 +117,11 @@ def cell_lanes(graph: Graph, plan: Plan) -> list[Lane]:
         If there are more than a picture can show.
     """
     bars: list[list[Bar]] = [[] for _ in plan.machine.tiers]
-    for r in residencies(graph, plan):
+    held = residencies(graph, plan)
+    first = -first_moment(held)
+    for r in held:
         tensor = graph.tensors[r.tensor]
-        edges = [r.lower, *(time for gap in r.gaps for time in gap), r.upper]
+        edges = [max(r.lower, first), *(time for gap in r.gaps for time in gap), r.upper]
         for start, end in zip(edges[::2], edges[1::2], strict=True):
             bars[r.tier].append(Bar(start, end, tensor.kind, tensor.name))
     lanes = []
@@ -127,7 +129,7 @@ def cell_lanes(graph: Graph, plan: Plan) -> list[Lane]:
         placed, count = drawing.rows_of(some)
         by_row: list[list[Bar]] = [[] for _ in range(count if some else 0)]
         for bar in placed:
-            by_row[bar.row].append(bar._replace(row=0))
+            by_row[bar.row].append(bar._replace(start=max(bar.start, 0), row=0))
         lanes += [Lane(f"{tier.name} {k + 1}", "", row, 1) for k, row in enumerate(by_row)]
     if len(lanes) > MOST:
         raise UsageError(

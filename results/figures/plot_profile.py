@@ -96,7 +96,9 @@ def profile(
     if reference is not None and not same:
         drawing.draw_reference(ax, reference, scale)
     running = [r for r in plan.runs if r.start <= memory.peak_time < r.end]
-    if running and memory.peak:
+    if memory.starts_highest:
+        drawing.mark_peak(ax, memory, scale, "what is there at the start", None)
+    elif running and memory.peak:
         run = max(running, key=lambda r: r.start)
         op = graph.ops[run.op]
         drawing.mark_peak(ax, memory, scale, op.name or op.kind, run.op)

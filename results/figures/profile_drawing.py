@@ -172,14 +172,22 @@ def _write_legend(ax: Axes, entries: Mapping[str, Artist], width: float, above: 
     return -(-len(entries) // columns)
 
 
-def mark_peak(ax: Axes, memory: MemoryProfile, scale: Scale, name: str, index: int) -> None:
-    """Put a dot on the first peak, and the name of the op that runs there into the room above all."""
+def mark_peak(ax: Axes, memory: MemoryProfile, scale: Scale, name: str, index: int | None) -> None:
+    """Put a dot on the first peak, and the name of what sets it into the room above all.
+
+    Parameters
+    ----------
+    name, index
+        Of the op that runs there; without an index, what is there before any op.
+    """
     step = int(memory.total.argmax())
-    x = (int(memory.times[step]) + int(memory.times[step + 1])) / 2 / scale.x_unit
+    middle = (int(memory.times[step]) + int(memory.times[step + 1])) / 2
+    x = 0 if memory.starts_highest else middle / scale.x_unit
     y = memory.peak / scale.y_unit
     to_the_right = x <= ax.get_xlim()[1] / 2
     room = int(_points(ax)[0] / 2 / (TEXT * _CHARACTER))
-    remark = f" (op {index}) sets the peak" if room >= 45 else f" (op {index})"
+    which = "" if index is None else f" (op {index})"
+    remark = which + (" sets the peak" if room >= 45 else "")
     ax.annotate(
         plain(shorten(name, max(room - len(remark), 8))) + remark,
         (x, y),

@@ -26,7 +26,6 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
 
-from ...models.derived.memory import sequential_memory
 from ...models.errors import UsageError
 from ...models.problems.makespan import Makespan
 from ...models.problems.peak import Peak
@@ -109,7 +108,6 @@ class _Sweep:
     reason: str | None = None
     least_memory: int = 0
     unit: int = 1
-    start_bytes: int = 0
     memories: list[int] = field(default_factory=list)
     schedules: list[KnownSchedule] = field(default_factory=list)
     bounds: list[KnownBound] = field(default_factory=list)
@@ -121,12 +119,11 @@ class _Sweep:
         from .lists.method import in_sequence
 
         self.unit = makespan_data(self.problem).bytes.unit
-        self.start_bytes = sequential_memory(self.problem.graph).initial_bytes
         least = self._solve(Peak(self.problem.relaxed), "auto", self.points + 1, "least sequential peak")  # 1
         if least is None:
             return
         if least.bound is not None:
-            self.least_memory = max(_least_memory(self.problem, least.bound), self.start_bytes)
+            self.least_memory = _least_memory(self.problem, least.bound)
         if least.plan is None:
             return
         self._take(self.problem.judge(in_sequence(self.problem, least.plan.order)))
@@ -192,7 +189,7 @@ class _Sweep:
         verdict = judgement.verification
         assert judgement.objective is not None
         assert isinstance(verdict, Verification)
-        peak = max(*verdict.peaks.values(), self.start_bytes)
+        peak = max(verdict.peaks.values())
         self.schedules.append(KnownSchedule(peak=peak, makespan=judgement.objective, plan=judgement.plan))
 
     def curve(self) -> list[TradeOffPoint]:

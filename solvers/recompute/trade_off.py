@@ -49,7 +49,7 @@ def sweep(
     bounds = [KnownBound(value=problem.least_time, memory=None, proof="exact")]
     once = problem.judge(problem.read(range(len(problem.graph.ops))))
     assert isinstance(once.verification, Verification)
-    low, peak = least_memory(problem), _needed(problem, once.verification)
+    low, peak = least_memory(problem), once.verification.peaks[problem.fast]
     high = peak if problem.memory is None else min(peak, problem.memory)
     if once.objective is not None:
         schedules.append(KnownSchedule(peak=peak, makespan=once.objective, plan=once.plan))
@@ -80,7 +80,7 @@ def sweep(
             bounds.append(KnownBound(value=result.bound, memory=memory, proof=result.proof))
         if result.objective is not None:
             assert isinstance(result.verification, Verification)
-            peak = _needed(problem, result.verification)
+            peak = result.verification.peaks[problem.fast]
             schedules.append(KnownSchedule(peak=peak, makespan=result.objective, plan=result.plan))
     return TradeOff(
         instance=problem.graph.name,
@@ -116,11 +116,6 @@ def least_memory(problem: Recompute) -> int:
         else:
             low = middle + 1
     return low
-
-
-def _needed(problem: Recompute, verdict: Verification) -> int:
-    """Return the least memory that a plan fits in; what is discarded at 0 ns is not in its profile."""
-    return max(verdict.peaks[problem.fast], problem.start_bytes)
 
 
 def _titled(progress: Callable[[str], None], title: str) -> Callable[[str], None]:

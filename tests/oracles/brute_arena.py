@@ -15,7 +15,7 @@ from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from tests.oracles.brute_force import topological_orders
 
 Piece = tuple[str, int, int, int]
-"""Name, first slot, slot behind the last, bytes."""
+"""Name, first slot (-1: before the first op), slot behind the last, bytes."""
 
 
 def least_sum(graph: Graph, alignment: int, pools: Sequence[Sequence[str]]) -> int:
@@ -50,7 +50,7 @@ def least_height(graph: Graph, alignment: int = 1) -> int:
     different = {}
     for order in topological_orders(graph):
         pieces, partners = pieces_of(graph, order)
-        peak = max((sum(p[3] for p in pieces if p[1] <= k < p[2]) for k in range(len(order))), default=0)
+        peak = max(sum(p[3] for p in pieces if p[1] <= k < p[2]) for k in range(-1, len(order)))
         different[frozenset(pieces), frozenset(partners)] = peak, pieces, partners
     best: int | None = None
     for _, pieces, partners in sorted(different.values(), key=lambda case: case[0]):
@@ -64,7 +64,7 @@ def least_height(graph: Graph, alignment: int = 1) -> int:
 
 
 def pieces_of(graph: Graph, order: Sequence[int]) -> tuple[list[Piece], set[tuple[str, str]]]:
-    """Return what has bytes for some time while ops run in an order, and who may share an address."""
+    """Return what has bytes before or while ops run in an order, and who may share an address."""
     slots = max(1, len(order))
     found: list[Piece] = []
     life: dict[int, tuple[int, int]] = {}
@@ -72,13 +72,12 @@ def pieces_of(graph: Graph, order: Sequence[int]) -> tuple[list[Piece], set[tupl
         used = [k for k, i in enumerate(order) if t in {*graph.ops[i].reads, *graph.ops[i].writes}]
         if not tensor.nbytes or not (used or (tensor.initial and tensor.final)):
             continue
-        first = 0 if tensor.initial else used[0]
+        first = -1 if tensor.initial else used[0]
         behind = slots if tensor.final else used[-1] + 1
         if graph.accounting is Accounting.REPLACE and not tensor.final:
             behind -= t not in graph.ops[order[used[-1]]].writes
-        if first < behind:
-            life[t] = first, behind
-            found.append((f"t{t}", first, behind, tensor.nbytes))
+        life[t] = first, behind
+        found.append((f"t{t}", first, behind, tensor.nbytes))
     for k, i in enumerate(order):
         (mode,) = graph.ops[i].all_modes
         if mode.workspace:

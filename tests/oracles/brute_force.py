@@ -64,10 +64,10 @@ def memory_profile(graph: Graph, order: Sequence[int]) -> list[int]:
 
 
 def order_peak(graph: Graph, order: Sequence[int]) -> int:
-    """Return the peak of one order; of no ops, the initial tensors that are also final."""
-    if not order:
-        return sum(t.nbytes for t in graph.tensors if t.initial and t.final)
-    return max(memory_profile(graph, order))
+    """Return the peak of one order: the most bytes before the first op or during any."""
+    accessed = {t for op in graph.ops for t in (*op.reads, *op.writes)}
+    start = sum(x.nbytes for t, x in enumerate(graph.tensors) if x.initial and (x.final or t in accessed))
+    return max([start, *memory_profile(graph, order)])
 
 
 def brute_force_peak(graph: Graph) -> tuple[int, tuple[int, ...]]:

@@ -61,6 +61,7 @@ class Simulation(Rules):
         self.transfers: list[Transfer] = []
         self.failed: list[Copy] = []  # copies that take no time, at this instant
         self.full: set[str] = set()  # tiers that hold more than their capacity
+        self.begun: dict[str, int] = {}  # bytes of each tier before anything happens
         self.now = 0
 
     def judge(self) -> Outcome:
@@ -69,7 +70,7 @@ class Simulation(Rules):
         return Outcome(
             faults=frozenset(self.faults),
             profiles=profiles,
-            peaks={tier: max(n for _, n in steps) for tier, steps in profiles.items()},
+            peaks={tier: max(self.begun[tier], *(n for _, n in x)) for tier, x in profiles.items()},
             makespan=self.makespan,
             stall=self.stall(),
             traffic=self.traffic(),
@@ -182,6 +183,7 @@ class Simulation(Rules):
                 self.fault("copy-source", 0, None, transfer.copy.tensor, transfer.copy.src)
         for tier in self.machine.tiers:  # the start alone, before anything that happens at time 0
             held = sum(self.size(t, self.memory[t, tier.name]) for t in range(len(self.graph.tensors)))
+            self.begun[tier.name] = held
             if tier.capacity is not None and held > tier.capacity:
                 self.full.add(tier.name)
                 self.fault("capacity", 0, None, None, tier.name)

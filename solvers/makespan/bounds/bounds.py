@@ -31,12 +31,12 @@ sequential one.
 
 In ``replace`` the ops that start at one instant release what they read together, before any of them
 allocates, and two readers of one tensor that each replace it by something as large do so side by side with
-fewer bytes than one after the other. Also, what is released at time 0 never counts. So the peak counts only
-if there is one processor, or if each tensor that dies with a start has one possible last reader and the
-memory holds all initial tensors. (Then what ops add when they start together is a sum over them, those that
-add least can go first, and no partial sum is above both ends.) In all cases each op holds, at its start,
-what is live around it in every schedule: `lowtide.formulations.peak.data.forced_bound`, whose argument
-nowhere uses that ops run alone.
+fewer bytes than one after the other. So the peak counts only if there is one processor, or if each tensor
+that dies with a start has one possible last reader, or if the memory does not even hold what is there at the
+start. (In the second case what ops add when they start together is a sum over them, those that add least can
+go first, and no partial sum is above both ends.) In all cases each op holds, at its start, what is live
+around it in every schedule: `lowtide.formulations.peak.data.forced_bound`, whose argument nowhere uses that
+ops run alone.
 
 Sources: critical path and load as in Graham (1966); memory area: this suite; heads and tails as in Carlier
 (1982); the relaxation of the assignment as in Lenstra, Shmoys and Tardos (1990), for unrelated machines.
@@ -53,7 +53,7 @@ import numpy as np
 
 from ....formulations.makespan.data import MASKED, MakespanData
 from ....formulations.model import BuildTimeout
-from ....formulations.peak.data import Lifetime, accessed_bound, forced_bound
+from ....formulations.peak.data import Lifetime, accessed_bound, forced_bound, start_bytes
 from ....models.derived.precedence import precedence
 from ....models.problems.makespan import Makespan
 from ...context import Context
@@ -197,14 +197,14 @@ def sequential_peak_counts(data: MakespanData) -> bool:
     """Return whether there is no schedule within less memory than the least sequential peak."""
     if not data.bytes.replace or data.processors == 1:
         return True
-    initial = data.bytes.base + sum(x.nbytes for x in data.bytes.lifetimes if x.born is None)
-    return initial <= data.memory and all(x.held or len(x.last) <= 1 for x in data.bytes.lifetimes)
+    alone = all(x.held or len(x.last) <= 1 for x in data.bytes.lifetimes)
+    return alone or start_bytes(data.bytes) > data.memory
 
 
 def does_not_fit(
     problem: Makespan, data: MakespanData, expired: Callable[[], bool] = lambda: False
 ) -> str | None:
-    """Return why there is no schedule, if one op with what is live around it needs more than the memory.
+    """Return why there is no schedule, if the start, or one op with what is live around it, does not fit.
 
     Once `expired` holds only what ops access counts, which is linear in the size of the graph.
     """
@@ -217,4 +217,4 @@ def does_not_fit(
     needed *= data.bytes.unit
     if needed <= problem.memory:
         return None
-    return f"some op runs with {needed} bytes live in every schedule, of {problem.memory}"
+    return f"every schedule has {needed} bytes live, at the start or beside some op, of {problem.memory}"

@@ -67,7 +67,8 @@ def working_set_bound(graph: Graph) -> int:
 
     While an op runs, its writes and workspace, its reads (``replace``: those that stay, because they
     are final or written too), and every tensor that is both initial and final are resident. Before the
-    first op nothing has run and after the last everything has, which gives two more bounds.
+    first op nothing has run and after the last everything has, which gives two more bounds; and the memory
+    holds what is there before the first op.
     """
     space = state_space(graph)
     if not space.n:
@@ -75,7 +76,7 @@ def working_set_bound(graph: Graph) -> int:
     sizes = sequential_memory(graph).sizes
     always = {t for t, x in enumerate(graph.tensors) if x.initial and x.final}
     constant = sum(sizes[t] for t in always)
-    best = 0
+    best = space.start
     for op in graph.ops:
         held = {*op.writes} - always
         if graph.accounting is Accounting.COEXIST:

@@ -30,7 +30,7 @@ def prove_by_working_set(graph: Graph, bound: int) -> WorkingSetProof | None:
             for extra, increase, some in zip(space.extra, space.increase, space.before, strict=True)
             if not some
         )
-        if min(costs, default=space.start) >= bound:
+        if min(costs, default=space.start) >= bound or (not backward and space.start >= bound):
             return WorkingSetProof(at="last" if backward else "first")
     return None
 

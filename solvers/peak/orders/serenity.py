@@ -55,7 +55,7 @@ def solve_serenity(problem: Peak, context: Context) -> Outcome:
         context.raise_bound(context.incumbent or 0, kind=KIND)
         return Outcome()
     sets = ExecutedSets(graph)
-    peak, done = 0, 0
+    peak, done = sets.space.start, 0
     for stretch in stretches(sets, order):
         context.progress(f"stretch of {len(stretch)} ops after {done.bit_count()}")
         solved = _Stretch(sets, done, stretch).solve(signatures, context)

@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 from ....models.problems.peak import Peak
 from ...context import Context, Outcome
+from ..bounds.cut_bound import working_set_bound
 from .passes import MEMORY, BeamPass
 from .state_space import StateSpace, state_space
 
@@ -37,8 +38,9 @@ LARGEST = 2**62
 
 
 def solve_beam(problem: Peak, context: Context) -> Outcome:
-    """Offer better and better orders until neither direction finds one."""
+    """Offer better and better orders until neither direction finds one, or the working sets allow none."""
     context.offer(range(len(problem.graph.ops)))
+    context.raise_bound(working_set_bound(problem.graph), kind="working set")
     complete = improve_by_beam(problem, context, context.options["width"])
     return Outcome(reason=None if complete else "time")
 

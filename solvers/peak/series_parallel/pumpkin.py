@@ -10,10 +10,9 @@ memory is not additive. But what a path does beyond its shared tensors is:
 2. A state is a vector of positions :math:`(k_1, \dots, k_d)`, the pieces done of each path. Its memory is
    that of nothing, plus the changes of the pieces done, less the groups whose ops have all run.
 3. States are visited by the least peak with which they can be reached (Dijkstra's algorithm with the largest
-   instead of the sum); the first one with 0, since memory counts while ops run only: under ``replace`` what
-   the first op lets go of is gone when it runs. Where a piece lowers the memory, or leaves it, within that
-   peak, it is run and no other: M is submodular, so its change is no more later, and every way on from the
-   state can begin with it.
+   instead of the sum); the first one with what is there before any op. Where a piece lowers the memory, or
+   leaves it, within that peak, it is run and no other: M is submodular, so its change is no more later, and
+   every way on from the state can begin with it.
 
 The peak of the last vector, or of source or sink if larger, is the least. There are at most
 :math:`\prod_i (pieces_i + 1)` states: polynomial for fixed d.
@@ -147,7 +146,7 @@ class Search:
 
     def run(self, context: Context) -> str | None:
         """Search; return None if the goal was reached, else why not: "time" or "memory"."""
-        heap, visited = [(0, 0)], set[int]()
+        heap, visited = [(self._space.start, 0)], set[int]()
         while heap:
             peak, vector = heappop(heap)
             if vector in visited:

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.models.graph import Graph
-from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.models.lowering.order import lower_order
 from lowtide.models.verifier.verdict import PLAN_KINDS
 from lowtide.models.verifier.verify import verify
@@ -170,18 +169,3 @@ def test_lowered_orders_verify_with_the_peak_of_the_definition(graph: Graph) -> 
         found.raise_if_invalid()
         assert found.peaks == {plan.machine.tiers[0].name: order_peak(graph, order)}
         agree(Case(graph, plan))
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_buffers_of_a_plan_fill_exactly_its_profile(flavour: str) -> None:
-    for case in valid_cases(flavour, range(25)):
-        buffers = buffers_from_plan(case.graph, case.plan).buffers
-        found = judged(case)
-        last = max((free.time for free in case.plan.frees), default=0)
-        end = case.plan.period or max(1, found.makespan, last)
-        for tier, profile in found.profiles.items():
-            lives = [(b.size, [r[:2] for r in b.rectangles]) for b in buffers if b.pool == tier]
-            edges = {time for time, _ in profile} | {x for _, pieces in lives for p in pieces for x in p}
-            for now in (x for x in edges if x < end):
-                alive = sum(size for size, pieces in lives if any(a <= now < b for a, b in pieces))
-                assert alive == [used for time, used in profile if time <= now][-1]
