@@ -67,6 +67,20 @@ def problem_of(seed: int, *, most_ops: int = 4) -> lt.Distributed:
         return problem_of(seed + 1_000_000, most_ops=most_ops)
 
 
+def scarce_at_the_start(seed: int) -> lt.Distributed:
+    """Return a problem whose memories hold about what is there at time 0, mostly under ``replace``."""
+    rng = Random(seed)
+    problem = problem_of(seed, most_ops=4 if seed % 3 == 0 else 3)
+    accounting = lt.Accounting.REPLACE if rng.random() < 0.7 else lt.Accounting.COEXIST
+    graph = replace(problem.graph, accounting=accounting)
+    most = sum(t.nbytes for t in graph.tensors if t.initial) + 4
+    tiers = tuple(
+        replace(tier, capacity=rng.randint(0, most)) if tier.name in problem.memories else tier
+        for tier in problem.machine.tiers
+    )
+    return lt.Distributed(graph, replace(problem.machine, tiers=tiers))
+
+
 def optimum(problem: lt.Distributed) -> int | None:
     """Return the least makespan by exhaustive search, None if there is no schedule."""
     return fastest_distributed(problem.graph, problem.machine)

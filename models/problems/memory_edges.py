@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type, set_bytes
 from ..derived.edges_of import edges_of
+from ..derived.memory import sequential_memory
 from ..derived.precedence import order_with, successors_with
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import A_GRAPH, Graph
@@ -21,7 +22,7 @@ from ..lowering.starts import lower_starts
 from ..parameter import Parameter
 from ..verifier.verdict import Violation, sorted_violations
 from ..verifier.verify import verify
-from .parallel_memory import Moment, ParallelMemory, check_modes, counted, moment_bytes
+from .parallel_memory import ParallelMemory, check_modes, counted
 from .problem import Judgement, Problem
 
 Edge = tuple[int, int]
@@ -115,7 +116,7 @@ class MemoryEdges(Problem):
 
     def impossible(self) -> str | None:
         """Return that the initial tensors exceed the bound before any op runs, if they do."""
-        first = moment_bytes(self.graph, Moment(finished=(), running=()))
+        first = sequential_memory(self.graph).initial_bytes
         if first <= self.bound:
             return None
         return f"before any op runs the initial tensors need {first} bytes, above the bound {self.bound}"

@@ -65,9 +65,13 @@ def memory_profile(graph: Graph, order: Sequence[int]) -> list[int]:
 
 def order_peak(graph: Graph, order: Sequence[int]) -> int:
     """Return the peak of one order: the most bytes before the first op or during any."""
+    return max([start_bytes(graph), *memory_profile(graph, order)])
+
+
+def start_bytes(graph: Graph) -> int:
+    """Return the bytes that are there before the first op: of what is initial, and accessed or final."""
     accessed = {t for op in graph.ops for t in (*op.reads, *op.writes)}
-    start = sum(x.nbytes for t, x in enumerate(graph.tensors) if x.initial and (x.final or t in accessed))
-    return max([start, *memory_profile(graph, order)])
+    return sum(x.nbytes for t, x in enumerate(graph.tensors) if x.initial and (x.final or t in accessed))
 
 
 def brute_force_peak(graph: Graph) -> tuple[int, tuple[int, ...]]:

@@ -16,8 +16,6 @@ def least_peak(graph: Graph) -> int:
     """Return the least peak over all orders (ops of one mode)."""
     n = len(graph.ops)
     before = {j: {i for i, k in must_precede(graph) if k == j} for j in range(n)}
-    if not n:
-        return sum(t.nbytes for t in graph.tensors if t.initial and t.final)
 
     @cache
     def rest(done: frozenset[int]) -> int:
@@ -25,7 +23,9 @@ def least_peak(graph: Graph) -> int:
         ready = [j for j in range(n) if j not in done and before[j] <= done]
         return min((max(memory_while(graph, j, done), rest(done | {j})) for j in ready), default=0)
 
-    return rest(frozenset())
+    used = {t for op in graph.ops for t in (*op.reads, *op.writes)}
+    first = (x.nbytes for t, x in enumerate(graph.tensors) if x.initial and (x.final or t in used))
+    return max(sum(first), rest(frozenset()))
 
 
 def memory_while(graph: Graph, running: int, done: frozenset[int]) -> int:

@@ -23,6 +23,9 @@ again submodular. The increase of v is -a_v, plus s_g for every group that v is 
 and after swap: ``coexist`` costs c_v + M after the removal, ``replace`` c_v + M before it.
 
 In both directions the increase of v only falls while others are walked: that is submodularity again.
+
+What is there before the first op, M of nothing, is the cost of no step, but counts for the peak. Searches
+leave it out: their limits are never below it, since the working sets bound every peak by it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from lowtide.models.plan import Copy, Free
 from lowtide.models.verifier.verify import verify
 from lowtide.solvers.distributed.heft import ListScheduler, upward_ranks
 from tests.commands import refused
-from tests.distributed_problems import on_one_memory, optimum, problem_of
+from tests.distributed_problems import on_one_memory, optimum, problem_of, scarce_at_the_start
 from tests.effort import seeds
 from tests.oracles.brute_makespan import fastest_schedule
 
@@ -45,6 +45,28 @@ def test_all_methods_against_exhaustive_search() -> None:
         plan = lt.solve(problem, threads=1).plan
         sent += plan is not None and bool(plan.copies)
     assert sent
+
+
+def test_memories_that_hold_about_what_is_there_at_the_start() -> None:
+    for seed in seeds(400):
+        problem = scarce_at_the_start(seed)
+        held_to_the_optimum(problem, optimum(problem), seed)
+
+
+def test_one_memory_too_small_for_what_is_replaced_at_once() -> None:
+    modes = (lt.Mode(duration_ns=1, processors=("fast",)), lt.Mode(duration_ns=9, processors=("slow",)))
+    graph = lt.Graph(
+        name="read once",
+        accounting=lt.Accounting.REPLACE,
+        tensors=(lt.Tensor(name="x", nbytes=5, initial=True),),
+        ops=(lt.Op(name="a", reads=(0,), modes=modes),),
+    )
+    machine = pair()
+    kinds = tuple(replace(p, kind=k) for p, k in zip(machine.processors, ("fast", "slow"), strict=True))
+    tiers = (lt.Tier(name="a", capacity=2), lt.Tier(name="b", capacity=5))
+    problem = lt.Distributed(graph, replace(machine, processors=kinds, tiers=tiers))
+    for method in ("auto", "cpsat", "heft"):
+        assert lt.solve(problem, method, threads=1).objective == 9, method
 
 
 @pytest.mark.slow  # exhaustive search of five ops

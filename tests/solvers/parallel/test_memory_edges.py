@@ -14,7 +14,7 @@ from lowtide.formulations.parallel import network as parallel_cut
 from lowtide.formulations.parallel.edges_cpsat import conflict_pairs
 from lowtide.models.flow_proof import FlowCase, FlowProof
 from lowtide.models.problems.memory_edges import apply_edges
-from lowtide.models.problems.parallel_memory import Moment, moment_bytes
+from lowtide.models.problems.parallel_memory import Moment
 from lowtide.solvers.context import Context
 from lowtide.solvers.parallel.adding import RULES
 from lowtide.solvers.parallel.edges_cpsat import solve_cpsat
@@ -40,7 +40,7 @@ def proof_of(arcs: tuple[tuple[int, int, int], ...]) -> FlowProof:
 
 def least_bound(graph: lt.Graph) -> int:
     """The least bound that edges can meet: one op at a time, and the memory before any op."""
-    return max(brute_force_peak(graph)[0], moment_bytes(graph, Moment(finished=(), running=())))
+    return brute_force_peak(graph)[0]
 
 
 def check_rules(seed: int) -> set[str]:

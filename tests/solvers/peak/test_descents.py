@@ -18,7 +18,7 @@ from lowtide.solvers.peak.search.descents import DescentSearch
 from lowtide.solvers.peak.search.executed_sets import ExecutedSets, mask_of, members
 from lowtide.solvers.peak.search.state_space import state_space
 from tests.effort import many
-from tests.oracles.brute_force import brute_force_peak, order_peak
+from tests.oracles.brute_force import brute_force_peak, order_peak, start_bytes
 from tests.strategies import graphs, random_graph
 
 EXAMPLES = many(100)
@@ -41,7 +41,7 @@ def optimum_by_descents(graph: Graph, *, whole: bool, start: int = 0) -> tuple[i
 @given(graphs(max_ops=7, max_tensors=10, max_nbytes=9))
 @pytest.mark.parametrize("whole", [False, True])
 def test_first_limit_that_succeeds_is_the_brute_force_optimum(whole: bool, graph: Graph) -> None:
-    limit, order = optimum_by_descents(graph, whole=whole)
+    limit, order = optimum_by_descents(graph, whole=whole, start=start_bytes(graph))
     check_order(graph, order)
     assert brute_force_peak(graph)[0] == limit == order_peak(graph, order)
 
@@ -51,7 +51,8 @@ def test_first_limit_that_succeeds_is_the_brute_force_optimum(whole: bool, graph
 def test_what_is_remembered_serves_every_limit_and_direction(graph: Graph) -> None:
     optimum, _ = brute_force_peak(graph)
     search = DescentSearch(graph)
-    for limit in (optimum + 1, max(optimum - 2, 0), optimum, max(optimum - 1, 0), optimum + 4):
+    start = start_bytes(graph)  # no limit is below it
+    for limit in (optimum + 1, max(optimum - 2, start), optimum, max(optimum - 1, start), optimum + 4):
         for whole in (True, False):
             found = search.decide(limit, whole=whole, most=WITHOUT_END)
             if isinstance(found, int):

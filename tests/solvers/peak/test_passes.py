@@ -15,7 +15,7 @@ from lowtide.solvers.peak.search.passes import BeamPass
 from lowtide.solvers.peak.search.plain_pass import plain_pass
 from lowtide.solvers.peak.search.state_space import StateSpace, state_space
 from tests.effort import seeds
-from tests.oracles.brute_force import brute_force_peak, memory_profile, must_precede
+from tests.oracles.brute_force import brute_force_peak, memory_profile, must_precede, start_bytes
 from tests.strategies import random_graph
 
 GIBIBYTE = 2**30
@@ -38,7 +38,7 @@ def settles_like_brute_force(graph: Graph) -> None:
     memory = sequential_memory(graph)
     for backward in (False, True):
         space = state_space(graph, backward=backward)
-        for limit in range(max(optimum - 3, 0), optimum + 2):
+        for limit in range(max(optimum - 3, memory.initial_bytes), optimum + 2):
             found = both(space, limit, 10**6, exhaustive=True)
             if limit >= optimum:
                 assert found.order is not None
@@ -64,7 +64,7 @@ def least_peak_by_sets(graph: Graph) -> int:
     n = len(graph.ops)
     edges = must_precede(graph)
     before = [{u for u, v in edges if v == w} for w in range(n)]
-    least: dict[tuple[int, ...], int] = {(): 0}
+    least: dict[tuple[int, ...], int] = {(): start_bytes(graph)}
     for _ in range(n):
         following: dict[tuple[int, ...], int] = {}
         for done, peak in least.items():
@@ -89,7 +89,7 @@ def test_compiled_passes_find_the_brute_force_optimum_of_3000_graphs(block: int)
         assert len(graph.ops) > 6 or optimum == brute_force_peak(graph)[0]
         for backward in (False, True):
             space = state_space(graph, backward=backward)
-            for limit in (optimum - 1, optimum):
+            for limit in range(max(optimum - 1, start_bytes(graph)), optimum + 1):
                 found = compiled_pass.compiled_pass(
                     space, limit, 10**6, lambda: False, exhaustive=True, most=None, nbytes=GIBIBYTE
                 )
