@@ -72,7 +72,13 @@ def scarce_at_the_start(seed: int) -> lt.Distributed:
     rng = Random(seed)
     problem = problem_of(seed, most_ops=4 if seed % 3 == 0 else 3)
     accounting = lt.Accounting.REPLACE if rng.random() < 0.7 else lt.Accounting.COEXIST
-    graph = replace(problem.graph, accounting=accounting)
+    tensors = (
+        replace(t, nbytes=t.nbytes + rng.choice((0, 3, 6)), final=False)
+        if t.initial and rng.random() < 0.7
+        else t
+        for t in problem.graph.tensors
+    )
+    graph = replace(problem.graph, accounting=accounting, tensors=tuple(tensors))
     most = sum(t.nbytes for t in graph.tensors if t.initial) + 4
     tiers = tuple(
         replace(tier, capacity=rng.randint(0, most)) if tier.name in problem.memories else tier

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from random import Random
 
+from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import order_with, successors_with
 from ...models.errors import UsageError
 from ...models.graph import Accounting, Graph
@@ -106,10 +107,8 @@ def _script(graph: Graph, edges: Sequence[Edge]) -> _Script:
     at_start: list[list[int]] = [[] for _ in range(n)]
     at_end: list[list[int]] = [[] for _ in range(n)]
     holds, born, known = [0] * len(graph.tensors), [0] * n, [t.initial for t in graph.tensors]
-    accessed = [False] * len(graph.tensors)
     for i, op in enumerate(graph.ops):
         for t in sorted({*op.reads, *op.writes}):
-            accessed[t] = True
             if t in op.writes and not known[t]:
                 known[t] = True
                 born[i] += graph.tensors[t].nbytes
@@ -126,11 +125,7 @@ def _script(graph: Graph, edges: Sequence[Edge]) -> _Script:
         at_end=at_end,
         holds=holds,
         nbytes=[t.nbytes for t in graph.tensors],
-        initial=sum(
-            t.nbytes
-            for t, used in zip(graph.tensors, accessed, strict=True)
-            if t.initial and (used or t.final)
-        ),
+        initial=sequential_memory(graph).initial_bytes,
     )
 
 
@@ -144,8 +139,6 @@ def _run(script: _Script, processors: int | None, rng: Random) -> int:
     heapify(ready)
     running: list[tuple[float, int]] = []
     memory, peak, now = script.initial, script.initial, 0.0
-    if ready:  # under ``replace`` the first starts may release initial tensors at once
-        peak = 0
     while ready or running:
         while ready and (processors is None or len(running) < processors):
             i = heappop(ready)[1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowtide as lt
-from lowtide.instances.torch_import.running.carry_out import carry_out
+from lowtide.instances.torch_import.running.carry_out import CarriedOut, carry_out
 from lowtide.models.errors import InstanceError, VerificationError
 from lowtide.models.graph import Graph
 from lowtide.models.machine import Channel
@@ -83,10 +83,14 @@ def reference(graph: Graph, start: Mapping[int, str] | None = None) -> dict[int,
     return {t: content[t] for t, tensor in enumerate(graph.tensors) if tensor.final}
 
 
-def carried_out(graph: Graph, plan: Plan, iterations: int = 1) -> tuple[Values, dict[str, object]]:
+def measured(graph: Graph, plan: Plan, iterations: int = 1) -> tuple[Values, CarriedOut]:
     backend = Values(graph)
     backend.homes = {p.name: p.tiers[0].tier for p in plan.machine.processors}
-    found = carry_out(graph, plan, backend, iterations)
+    return backend, carry_out(graph, plan, backend, iterations)
+
+
+def carried_out(graph: Graph, plan: Plan, iterations: int = 1) -> tuple[Values, dict[str, object]]:
+    backend, found = measured(graph, plan, iterations)
     return backend, dict(found.profiles)
 
 
@@ -115,8 +119,8 @@ def test_what_is_measured_is_what_the_verifier_computes(flavour: str, seed: int)
         return
     verdict = lt.verify(case.graph, case.plan, rerun=case.rerun, start_tiers=case.start_tiers)
     assert verdict.valid
-    backend, profiles = carried_out(case.graph, case.plan)
-    assert profiles == dict(verdict.profiles)
+    backend, found = measured(case.graph, case.plan)
+    assert (found.profiles, found.peaks) == (verdict.profiles, verdict.peaks)
     assert backend.results == reference(case.graph)
 
 

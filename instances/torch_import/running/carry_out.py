@@ -66,14 +66,26 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """By tier the measured bytes at the plan's times; of several iterations those of the last one."""
+    """By tier the measured bytes, of several iterations those of the last one.
+
+    Attributes
+    ----------
+    profiles
+        After each of the plan's times.
+    begin
+        Before any event.
+    """
 
     profiles: Mapping[str, Profile]
+    begin: Mapping[str, int]
 
     @property
     def peaks(self) -> dict[str, int]:
-        """The largest value of each profile, in bytes."""
-        return {tier: max(held for _, held in points) for tier, points in self.profiles.items()}
+        """The most bytes of each tier, at the beginning or after any instant."""
+        return {
+            tier: max([self.begin.get(tier, 0), *(held for _, held in points)])
+            for tier, points in self.profiles.items()
+        }
 
 
 def carry_out(
@@ -105,7 +117,7 @@ def carry_out(
         if k:
             execution.turn_over()
         execution.iterate(first=k == 0, last=k == iterations - 1)
-    return CarriedOut(execution.seen())
+    return CarriedOut(execution.seen(), execution.begin)
 
 
 def _check(graph: Graph, plan: Plan, iterations: int) -> None:
@@ -139,6 +151,7 @@ class _Execution:
         self.operands: dict[int, dict[int, str]] = {}
         self.filled: dict[int, int] = {}
         self.points: dict[str, list[tuple[int, int]]] = {}
+        self.begin: dict[str, int] = {}
         self.done: set[int] = set()
         for entry in plan.start:
             self._place(entry)
@@ -155,6 +168,7 @@ class _Execution:
             for n, copy in enumerate(self.plan.copies):
                 if self._crosses(copy):
                     self._copy_start(0, n)
+        self.begin = dict(self.backend.live()) if self.watch else {}
         handlers: tuple[Callable[[int, int], None], ...]
         handlers = (self._run_end, self._copy_end, self._instant, self._free)
         handlers += (self._begin, self._copy_start, self._run_start)

@@ -26,8 +26,7 @@ def assert_total_is_the_verifiers(graph: Graph, plan: Plan) -> None:
         memory = memory_profile(graph, plan, tier)
         for start, value in zip(memory.times[:-1].tolist(), memory.total.tolist(), strict=True):
             assert points[bisect_right(times, start) - 1][1] == value
-        end = int(memory.times[-1])
-        assert memory.peak == max([value for time, value in points if time < end], default=0)
+        assert memory.peak == verdict.peaks[tier]
         assert sum(memory.by_kind.values(), np.zeros_like(memory.total)).tolist() == memory.total.tolist()
 
 
