@@ -59,7 +59,7 @@ class MemoryProfile:
     @property
     def starts_highest(self) -> bool:
         """Whether more is there before the first event than ever after it."""
-        return self.start > self.total.max(initial=0)
+        return self.start > int(self.total.max(initial=0))
 
     @property
     def peak_time(self) -> int:
