@@ -14,6 +14,7 @@ from lowtide.models.buffers import Buffer, Buffers
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.models.lowering.buffers import buffers_from_plan
+from lowtide.models.lowering.residencies import first_moment, residencies
 from lowtide.models.plan import Copy, Free, Plan, Resident
 from tests.drawings import one_tier
 from tests.effort import seeds
@@ -136,6 +137,7 @@ def test_every_iteration_weighs_what_one_weighs(seed: int) -> None:
     one, three = unroll(case.graph, case.plan, 1), unroll(case.graph, case.plan, 3)
     ends = [run.end for run in case.plan.runs] + [copy.end for copy in case.plan.copies]
     length = case.plan.period or max([1, *ends, *(free.time for free in case.plan.frees)])
+    length += first_moment(residencies(case.graph, case.plan))  # before what is released at time 0
     if case.plan.period is None:
         assert len(one.buffers) <= len(single.buffers)  # fewer if neighbouring bytes end at the very end
         assert len(one.inplace) == len(single.inplace)
