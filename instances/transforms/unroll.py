@@ -36,7 +36,8 @@ def unroll(graph: Graph, plan: Plan, iterations: int) -> Buffers:
     there at its start, stay where they are: one buffer spans the iterations. What is left at the end but
     not there at the start is released in between; what is there at the start but not left at the end
     appears. Where bytes are released at time 0, each iteration begins with a moment before that, as in
-    `buffers_from_plan`. At every instant the buffers therefore weigh as much as at that instant of a single iteration.
+    `buffers_from_plan`. At every instant the buffers therefore weigh as much as at that instant of a single
+    iteration.
 
     Parameters
     ----------
