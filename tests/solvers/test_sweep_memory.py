@@ -180,7 +180,7 @@ def test_memory_below_the_sequential_peak_is_not_refuted_where_readers_replace()
 
 
 def test_memory_below_what_is_there_at_the_start_is_refuted() -> None:
-    """x gives way as the first op starts, so no order needs more than 4 bytes; but 10 are there before."""
+    """x gives way as the first op starts, so the ops need 4 bytes; but 10 are there before."""
     sizes = {"x": 10, "y": 4}
     graph = lt.Graph(
         name="begin",
@@ -190,7 +190,7 @@ def test_memory_below_what_is_there_at_the_start_is_refuted() -> None:
         ops=(lt.Op(name="a", reads=(0,), writes=(1,)),),
         accounting=lt.Accounting.REPLACE,
     )
-    assert lt.solve(lt.Peak(graph)).objective == 4
+    assert lt.solve(lt.Peak(graph)).objective == 10
     curve = lt.sweep_memory(lt.Makespan(graph, processors=1), threads=1)
     assert (curve.least_memory, curve.front) == (10, ((10, 1),))
     within = lt.solve(lt.Makespan(graph, processors=1, memory=9), threads=1)
