@@ -114,7 +114,9 @@ class Option:
         return "0 or 1" if self.kind is bool else "a text"
 
 
-PYOMO_SOLVER = Option("solver", "highs", "any solver that Pyomo finds")
+PYOMO_SOLVER = Option(
+    "solver", "highs", "highs, or a MILP solver that Pyomo finds, such as cbc, glpk or scip"
+)
 """Option of the methods that solve a MILP in Pyomo."""
 
 

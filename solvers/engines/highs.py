@@ -225,9 +225,17 @@ def _typed(text: str, kind: str) -> tuple[bool | int | float | str | None, str]:
         return None, words_for
 
 
+def objective_of(model: Any) -> Any:
+    """Return the expression that a Pyomo model minimizes, whatever its objective is called."""
+    from pyomo.environ import Objective
+
+    (objective,) = model.component_data_objects(Objective, active=True)
+    return objective.expr
+
+
 def read_program(model: Any, expired: Callable[[], bool]) -> tuple[list[Any], highs_scaling.Program] | None:
     """Return the variables of a Pyomo model and its linear program, or None if the time is up."""
-    from pyomo.environ import Constraint, Objective, Var, value
+    from pyomo.environ import Constraint, Var, value
     from pyomo.repn import generate_standard_repn
 
     variables = list(model.component_data_objects(Var))
@@ -244,8 +252,7 @@ def read_program(model: Any, expired: Callable[[], bool]) -> tuple[list[Any], hi
         indices += [column[id(variable)] for variable in linear.linear_vars]
         coefficients += linear.linear_coefs
         starts.append(len(indices))
-    (objective,) = model.component_data_objects(Objective, active=True)
-    linear = generate_standard_repn(objective.expr)
+    linear = generate_standard_repn(objective_of(model))
     costs = np.zeros(len(variables))
     costs[[column[id(variable)] for variable in linear.linear_vars]] = linear.linear_coefs
     program = highs_scaling.Program(

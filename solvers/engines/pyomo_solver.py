@@ -18,8 +18,23 @@ from ...formulations.pyomo_terms import silent_pyomo
 from ...models.errors import BackendUnavailable, InstanceError
 from ..context import Context, Outcome
 from . import highs_scaling
-from .highs import Value, integer_bound, read_program
+from .highs import Value, integer_bound, objective_of, read_program
 from .logs import check_log
+
+SOLVERS = (
+    "appsi_highs",
+    "cbc",
+    "cplex",
+    "cplex_direct",
+    "glpk",
+    "gurobi",
+    "gurobi_direct",
+    "scip",
+    "scip_direct",
+    "xpress_direct",
+)
+"""Pyomo's names of solvers of MILPs that take a model in one call. Persistent ones do not; one for continuous
+variables alone would call the relaxation optimal."""
 
 
 def _settings(threads: int, seed: int) -> dict[str, dict[str, Any]]:
@@ -40,22 +55,32 @@ def _settings(threads: int, seed: int) -> dict[str, dict[str, Any]]:
     }
 
 
+def available_solvers() -> tuple[str, ...]:
+    """Return those of `SOLVERS` that Pyomo can run here."""
+    return tuple(name for name in SOLVERS if _is_available(name))
+
+
 def check_available(name: str) -> None:
-    """Raise `BackendUnavailable` unless Pyomo finds a solver of that name, ready to run."""
+    """Raise `BackendUnavailable` unless a solver is one of `SOLVERS` that Pyomo can run here."""
+    if name in SOLVERS and _is_available(name):
+        return
+    here = ", ".join(("highs", *available_solvers()))
+    missing = f"; others once they are installed: {', '.join(SOLVERS)}"
+    raise BackendUnavailable(
+        f"solver {name!r}: found none that Pyomo can run, expected one that is here: {here}{missing}"
+    )
+
+
+def _is_available(name: str) -> bool:
     from pyomo.common.errors import ApplicationError
     from pyomo.environ import SolverFactory
 
     try:
         with silent_pyomo():
             solver = SolverFactory(name)
-            ready = solver is not None and bool(solver.available(exception_flag=False))
+            return solver is not None and bool(solver.available(exception_flag=False))
     except (ApplicationError, ImportError, RuntimeError):
-        ready = False
-    if not ready:
-        raise BackendUnavailable(
-            f"solver {name!r}: found none that Pyomo can run, expected highs, or an installed solver "
-            "such as scip, gurobi, cplex, cbc, glpk"
-        )
+        return False
 
 
 def solve_pyomo(
@@ -80,7 +105,7 @@ def solve_pyomo(
         If Pyomo finds no such solver.
     """
     from pyomo.common.errors import ApplicationError
-    from pyomo.environ import SolverFactory, TerminationCondition, value
+    from pyomo.environ import SolverFactory, TerminationCondition, Var, value
 
     name = context.options["solver"]
     check_available(name)
@@ -118,10 +143,13 @@ def solve_pyomo(
     if len(results.solution):
         with silent_pyomo():
             model.solutions.load_from(results)
+        for variable in model.component_data_objects(Var):
+            if variable.value is None:  # it is in no row, and the solver says nothing of it
+                variable.set_value(variable.lb or 0, skip_validation=True)
         try:
             if (answer := decode(value)) is not None:
                 context.offer(answer)
-            objective = value(model.objective)
+            objective = value(objective_of(model))
         except (InstanceError, ValueError):  # a stopped solver may leave values that are no solution
             if optimal:
                 raise

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
-from lowtide.solvers.engines.pyomo_solver import check_available
+from lowtide.solvers.context import Context
+from lowtide.solvers.engines.pyomo_solver import available_solvers, solve_pyomo
+from lowtide.solvers.method import PYOMO_SOLVER, Method
+from lowtide.solvers.registry import methods
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,21 +28,21 @@ def optimum() -> int:
     return found
 
 
-@pytest.mark.parametrize("name", ["no_such_solver", "gurobi_persistent"])
-def test_absent_solver_is_unavailable(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(lt.BackendUnavailable, match=f"solver '{name}': found none that Pyomo can run"):
+@pytest.mark.parametrize("name", ["no_such_solver", "gurobi_persistent", "scip_persistent", "ipopt"])
+def test_a_solver_that_does_not_work_is_refused_with_those_that_do(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    here = ", ".join(("highs", *available_solvers()))
+    words = f"solver '{name}': found none that Pyomo can run, expected one that is here: {here};"
+    with pytest.raises(lt.BackendUnavailable, match=words):
         lt.solve(PROBLEM, "milp", options={"solver": name})
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("name", ["appsi_highs", "glpk", "cbc", "scip"])
+@pytest.mark.parametrize("name", available_solvers())
 def test_other_solver_proves_the_optimum(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        check_available(name)
-    except lt.BackendUnavailable as error:
-        pytest.skip(str(error))
     log = tmp_path / "solver.log"
     result = lt.solve(PROBLEM, "milp", options={"solver": name}, threads=1, log=log)
     assert (result.status, result.proof) == (lt.Status.OPTIMAL, "floating")
@@ -48,12 +51,8 @@ def test_other_solver_proves_the_optimum(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("name", ["appsi_highs", "glpk", "cbc", "scip"])
+@pytest.mark.parametrize("name", available_solvers())
 def test_other_solver_out_of_time_is_honest(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    try:
-        check_available(name)
-    except lt.BackendUnavailable as error:
-        pytest.skip(str(error))
     problem = lt.Peak(lt.load("gen:randwire?n=26&seed=0"))
     result = lt.solve(problem, "milp", options={"solver": name}, threads=1, time_limit=1.0)
     assert (result.status, result.reason) == (lt.Status.FEASIBLE, "time")
@@ -91,3 +90,44 @@ def test_a_solver_that_stops_without_a_word_ran_out_of_time(
     monkeypatch.setattr(pyomo.environ, "SolverFactory", lambda name: Stopped())
     result = lt.solve(PROBLEM, "milp", options={"solver": "cbc", **options}, threads=1, time_limit=1e6)
     assert (result.status, result.reason) == (lt.Status.FEASIBLE, reason)
+
+
+CHAIN = lt.load("gen:chain?n=5")
+
+CASES: dict[str, list[lt.Problem]] = {
+    "peak": [lt.Peak(lt.load("gen:randwire?n=6&seed=1"))],
+    "arena": [lt.Arena(lt.load("catalogue:diamond"))],
+    "offsets": [lt.Offsets(lt.load_buffers("catalogue:minimalloc/example"))],
+    "makespan": [lt.Makespan(lt.load("gen:sp?n=5&seed=2"), 2)],
+    "parallel-memory": [lt.ParallelMemory(lt.load("catalogue:randwire-20-0"))],
+    "memory-edges": [lt.MemoryEdges(lt.load("catalogue:diamond"), 8)],
+    "recompute": [lt.Recompute(lt.load("gen:backprop-chain?l=3"), memory=5)],
+    "partition": [
+        lt.Partition(CHAIN, 2),
+        lt.Partition(CHAIN, 2, contiguous=False),
+        lt.Partition(CHAIN, 2, objective="latency", link=10**9),
+    ],
+}
+METHODS = [m for m in methods() if PYOMO_SOLVER in m.options and m.name != "auto"]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.problem}-{m.name}")
+@pytest.mark.parametrize("name", ["highs", *available_solvers()])
+def test_every_program_has_one_optimum_whatever_solves_it(method: Method, name: str) -> None:
+    """Objectives have names of their own in models, and constants beside their terms."""
+    for problem in CASES[method.problem]:
+        result = lt.solve(problem, method.name, options={"solver": name}, threads=1)
+        best = lt.solve(problem, "auto", threads=1).objective
+        assert best is not None
+        assert (result.status, result.objective, result.bound) == (lt.Status.OPTIMAL, best, best)
+
+
+@pytest.mark.parametrize("name", available_solvers())
+def test_a_program_alone_has_its_optimum(name: str) -> None:
+    """From nothing: the solver's own bound and answer, with nothing known beside."""
+    problem = CASES["parallel-memory"][0]
+    built = lt.build(problem, "milp")
+    context = Context(problem=problem, method="milp", threads=1, options={"solver": name})
+    outcome = solve_pyomo(built.model, context, decode=built.decode, to_objective=built.objective)
+    assert outcome.reason is None
+    assert (context.incumbent, context.bound) == (197, 197)
