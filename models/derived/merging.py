@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ..errors import InstanceError
 from ..graph import Graph, Op, Tensor
 from .named_ops import op_named, ops_by_name
+from .stated_blocks import stated_blocks
 
 Sets = Sequence[Sequence[int]]
 
@@ -130,9 +131,9 @@ def merge_ops(graph: Graph, sets: Sets) -> Graph:
         name = "+".join(graph.ops[j].name for j in merge.ops)
         return replace(op, name=name, duration_ns=merge.duration_ns, share=merge.share)
 
-    provenance = dict(graph.provenance)
-    if "blocks" in provenance:
-        blocks = [[number[i] for i in block if i not in gone] for block in provenance["blocks"]]
+    provenance = {key: value for key, value in graph.provenance.items() if key != "blocks"}
+    if (stated := stated_blocks(graph)) is not None:
+        blocks = [[number[i] for i in block if i not in gone] for block in stated]
         provenance["blocks"] = [block for block in blocks if block]
     return Graph(
         name=graph.name,

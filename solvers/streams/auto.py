@@ -19,6 +19,7 @@ from dataclasses import replace
 from ...formulations.model import BuildTimeout, ticker
 from ...formulations.streams import rates_cpsat
 from ...models.derived.precedence import order_with
+from ...models.derived.stated_blocks import stated_blocks
 from ...models.derived.streams import synchronisations
 from ...models.errors import UsageError
 from ...models.graph import Graph
@@ -98,7 +99,7 @@ def _stages(problem: Streams, context: Context) -> Outcome:
         context.offer(Stages(stages=stages))
     if context.closed:
         return Outcome()
-    stated = [("stated", "code", 3, 8)] if problem.graph.provenance.get("blocks") else []
+    stated = [("stated", "code", 3, 8)] if stated_blocks(problem.graph) else []
     outcome = Outcome()
     for blocks, endings, r, s in (*stated, ("bottlenecks", "code", 3, 8), ("bottlenecks", "all", 0, 0)):
         options = {"blocks": blocks, "endings": endings, "r": r, "s": s}

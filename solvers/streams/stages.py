@@ -35,6 +35,7 @@ from functools import cached_property
 
 from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.precedence import bits, precedence
+from ...models.derived.stated_blocks import stated_blocks
 from ...models.graph import Graph
 from ...models.lowering.streams import share_of
 from ...models.machine import Contention
@@ -102,8 +103,8 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
     graph = problem.graph
     if len(graph.ops) > MOST_OPS:
         return Outcome(detail=f"found {len(graph.ops)} ops, expected at most {MOST_OPS}")
-    stated = graph.provenance.get("blocks") if options["blocks"] == "stated" else None
-    blocks = [list(map(int, block)) for block in stated] if stated else blocks_of(graph)
+    stated = stated_blocks(graph) if options["blocks"] == "stated" else None
+    blocks = stated or blocks_of(graph)
     stages: list[tuple[tuple[int, ...], ...]] = []
     total, states, transitions = 0, 0, 0
     executed, lives = 0, lives_of(graph)

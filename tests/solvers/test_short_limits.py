@@ -5,39 +5,15 @@ from __future__ import annotations
 import pytest
 
 import lowtide as lt
-from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.errors import LowtideError
-from lowtide.models.lowering.buffers import buffers_from_plan
-from lowtide.models.problems.problem import Problem
 from lowtide.models.result import Status
 from lowtide.solvers.registry import ROOMS
+from tests.question_of_each import problem_of
 
 SECONDS = (1e-4, 1e-3, 0.05)
 
 SPECS = ("gen:intree?n=100&seed=2", "gen:randwire?n=100&seed=1", "gen:backprop-chain?l=30")
 """A tree, a network, a chain with backwards."""
-
-
-def problem_of(name: str, graph: lt.Graph) -> Problem:
-    """Return a question about a graph that has an answer."""
-    peak = sequential_memory(graph).reference_peak
-    if name == "offsets":
-        return lt.Offsets(buffers_from_plan(graph, lt.Plan.from_order(graph, range(len(graph.ops)))))
-    if name == "placement":
-        return lt.Placement(graph, lt.load_machine("a100-40g-pcie3"))
-    if name == "makespan":
-        return lt.Makespan(graph, 4, peak)
-    if name == "distributed":
-        return lt.Distributed(graph, lt.load_machine("v100x4-16g-nvlink"))
-    if name == "memory-edges":
-        return lt.MemoryEdges(graph, peak)
-    if name == "recompute":
-        return lt.Recompute(graph, peak - 1)
-    if name == "minio":
-        return lt.MinIO(graph, peak - 1)
-    if name == "pipeline":
-        return lt.Pipeline(lt.load(f"gen:stages?p=4&m={len(graph.ops) % 50 + 10}"), objective="span")
-    return ROOMS[name].problem.of(graph)
 
 
 @pytest.mark.slow

@@ -204,7 +204,7 @@ def options_of(known: Known, context: Context) -> tuple[dict[Key, list[Way]], in
 
 
 def _everything_again(block: Within) -> list[Way]:
-    """Return the way in which a part saves nothing, and all that its backward needs runs again."""
+    """Return the way in which a part saves nothing, and all that its backward needs runs again, if any."""
     if block.rest is None:
         return []
     data = recompute_data(Recompute(block.graph))
@@ -214,7 +214,10 @@ def _everything_again(block: Within) -> list[Way]:
             again.append(i)
             wanted |= set(data.reads[i])
     runs = [*range(block.rest + 1), *again[::-1], *range(block.rest + 1, data.n)]
-    return [way_of(block, runs)]
+    try:
+        return [way_of(block, runs)]
+    except ValueError:  # a second run destroys what is read later
+        return []
 
 
 def _some(ways: Sequence[Way]) -> list[Way]:

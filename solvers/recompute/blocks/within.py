@@ -153,7 +153,10 @@ def within(data: RecomputeData, found: Cut, k: int) -> Within:
             writes[inside[x.writer]].append(t)
         for p in readers:
             reads[p].append(t)
-        if rest is not None and (u == block.output or (x.writer in block.forward and u in found.kept)):
+        left = x.writer in block.forward and not any(
+            (w := data.values[r].writer) is not None and x.writer < w < block.forward.stop for r in x.rivals
+        )
+        if rest is not None and (u == block.output or (left and u in found.kept)):
             reads[rest].append(t)
     named = tuple(
         Op(
@@ -223,7 +226,10 @@ def alone(block: Within, ways: Sequence[Way]) -> list[Way]:
                 needed.difference_update(data.writes[p])
                 needed.update(data.reads[p])
                 runs.append(p)
-        short = way_of(block, runs[::-1], graph)
+        try:
+            short = way_of(block, runs[::-1], graph)
+        except ValueError:  # what is left out made room for what is read later
+            continue
         found.append(replace(short, forward=short.forward + spent, saved=block.input))
     return found
 

@@ -12,7 +12,9 @@ from lowtide.formulations.recompute.data import levels, recompute_data
 from lowtide.solvers.recompute.blocks.cutting import cut
 from lowtide.solvers.recompute.blocks.within import sweeps_of, way_of, within
 from lowtide.solvers.recompute.heuristics.segments import turn
+from tests.effort import seeds
 from tests.oracles.brute_recompute import fastest_recomputation
+from tests.recompute_problems import needed
 from tests.solvers.recompute.layers import STEPS, layers, slower_than_once, tight
 from tests.strategies import random_graph
 
@@ -53,6 +55,58 @@ def test_on_chains_of_single_layers_it_is_the_optimum() -> None:
         assert found.objective == fastest_recomputation(graph, problem.machine), seed
         again += found.objective is not None and found.objective > problem.least_time
     assert again >= 3
+
+
+OVERWRITTEN = (126, 406, 2103)
+"""Seeds of graphs in which a second run of what a part needs destroys what is read later."""
+
+
+def overwritten(seed: int) -> lt.Recompute | None:
+    """A random graph in less memory than each op once needs; None where nothing is to be decided."""
+    rng = Random(seed)
+    graph = random_graph(rng, min_ops=3, max_ops=7, max_tensors=7, max_duration=5)
+    whole = lt.Recompute(graph)
+    least = max(whole.start_bytes, *(whole.least_bytes(i) for i in range(len(graph.ops))))
+    most = needed(graph)
+    return lt.Recompute(graph, memory=rng.randrange(least, most)) if least < most else None
+
+
+@pytest.mark.parametrize("method", ["rockmate", "hiremate", "tw-remat"])
+def test_graphs_whose_tensors_are_written_again_never_fail(method: str) -> None:
+    """Both accountings, in less memory than each op once needs: an answer, or none, and no false proof."""
+    answers = 0
+    for seed in (*OVERWRITTEN, *seeds(100, least=40)):
+        problem = overwritten(seed)
+        if problem is None:
+            continue
+        found = lt.solve(
+            problem, method, time_limit=None, threads=1, options=FEW if method != "tw-remat" else {}
+        )
+        best = fastest_recomputation(problem.graph, problem.machine)
+        assert found.status is not lt.Status.FAILED, (seed, found.detail)
+        answers += found.objective is not None
+        if best is not None:
+            assert found.status is not lt.Status.INFEASIBLE, seed
+            assert (found.bound or 0) <= best <= (found.objective or best), seed
+        else:
+            assert found.objective is None, seed
+    assert answers
+
+
+def test_a_block_hands_on_what_its_own_forwards_do_not_destroy() -> None:
+    """`x` is updated, and overwritten within the same block: a sweep that saves nothing leaves the update."""
+    x, z = lt.Tensor(name="x", nbytes=1, initial=True), lt.Tensor(name="z", nbytes=1)
+    ops = (
+        lt.Op(name="update", reads=(0,), writes=(0,), duration_ns=2),
+        lt.Op(name="overwrite", writes=(0,), duration_ns=4),
+        lt.Op(name="large", workspace=4, duration_ns=2),
+        lt.Op(name="read", reads=(0,), duration_ns=3),
+    )
+    graph = lt.Graph(name="overwritten", accounting="replace", tensors=(x, z), ops=ops)
+    problem = lt.Recompute(graph, memory=4)
+    found = lt.solve(problem, "rockmate", time_limit=None)
+    assert found.status is not lt.Status.FAILED, found.detail
+    assert fastest_recomputation(graph, problem.machine) is not None
 
 
 def test_never_faster_than_exhaustive_search() -> None:

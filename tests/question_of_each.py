@@ -1,0 +1,31 @@
+"""A question of each problem about one graph, one that has an answer."""
+
+from __future__ import annotations
+
+import lowtide as lt
+from lowtide.models.derived.memory import sequential_memory
+from lowtide.models.lowering.buffers import buffers_from_plan
+from lowtide.models.problems.problem import Problem
+from lowtide.solvers.registry import ROOMS
+
+
+def problem_of(name: str, graph: lt.Graph) -> Problem:
+    """Return a question about a graph that has an answer."""
+    peak = sequential_memory(graph).reference_peak
+    if name == "offsets":
+        return lt.Offsets(buffers_from_plan(graph, lt.Plan.from_order(graph, range(len(graph.ops)))))
+    if name == "placement":
+        return lt.Placement(graph, lt.load_machine("a100-40g-pcie3"))
+    if name == "makespan":
+        return lt.Makespan(graph, 4, peak)
+    if name == "distributed":
+        return lt.Distributed(graph, lt.load_machine("v100x4-16g-nvlink"))
+    if name == "memory-edges":
+        return lt.MemoryEdges(graph, peak)
+    if name == "recompute":
+        return lt.Recompute(graph, peak - 1)
+    if name == "minio":
+        return lt.MinIO(graph, peak - 1)
+    if name == "pipeline":
+        return lt.Pipeline(lt.load(f"gen:stages?p=4&m={len(graph.ops) % 50 + 10}"), objective="span")
+    return ROOMS[name].problem.of(graph)
