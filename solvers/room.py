@@ -74,6 +74,9 @@ class Room:
     bound
         Raises the bound to what is proved in no time, also when the time is up: ``(problem, context)``. For
         methods that found an answer and may have proved little: their gap then means something.
+    trivial
+        Yields answers that take no search, such as all ops in one stage: ``(problem) -> answers``. `auto`
+        begins with those that the verifier finds valid; a room whose `auto` has an answer as soon needs none.
     complete
         Adds to a hint what it lacks: ``(problem, answer) -> answer``.
     demanded
@@ -108,6 +111,7 @@ class Room:
     methods: tuple[Method, ...]
     certify: str = ""
     bound: str = ""
+    trivial: str = ""
     complete: str = ""
     demanded: tuple[str, tuple[str, ...]] = ("", ())
     trade_off: str = ""

@@ -162,6 +162,8 @@ def _run(problem: Problem, method: Method, run: RunFunction, context: Context, k
             return _judge(problem, method, context, Outcome(infeasible=True, detail=witness))
         if known is not None:
             context.offer(known)
+        elif method.name == "auto":
+            _offer_trivial(problem, context)
         outcome = run_method(run, problem, context)
         _raise_cheap_bound(problem, context)
     except KeyboardInterrupt:
@@ -176,6 +178,16 @@ def _run(problem: Problem, method: Method, run: RunFunction, context: Context, k
         logging.getLogger("lowtide").exception("method %s failed", method.name)
         outcome = Outcome(reason="crash", detail=f"{type(error).__name__}: {error}")
     return _judge(problem, method, context, outcome)
+
+
+def _offer_trivial(problem: Problem, context: Context) -> None:
+    """Offer what answers the problem without a search, where it is valid."""
+    if not (name := room_of(problem).trivial) or problem.demands:
+        return
+    context.careful = True
+    for answer in load(name)(problem):
+        context.offer(answer)
+    context.careful, context.refused = False, ""
 
 
 def _raise_cheap_bound(problem: Problem, context: Context) -> None:

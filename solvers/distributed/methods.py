@@ -9,6 +9,7 @@ from ..room import Export, Room
 
 ROOM = Room(
     problem=Distributed,
+    trivial=".distributed.trivial:one_processor",
     methods=(
         Method(
             "auto",

@@ -34,5 +34,6 @@ ROOM = Room(
             source="Narayanan and others, PipeDream-2BW, ICML 2021, as Piper compares it",
         ),
     ),
+    trivial=".hybrid.trivial:one_stage",
     bound=".hybrid.bounds:raise_bound",
 )

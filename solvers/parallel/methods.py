@@ -64,6 +64,7 @@ ROOM = Room(
 
 EDGES = Room(
     problem=MemoryEdges,
+    trivial=".parallel.trivial:one_at_a_time",
     methods=(
         Method(
             "auto",

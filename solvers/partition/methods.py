@@ -102,6 +102,7 @@ ROOM = Room(
             kernels=_KERNELS,
         ),
     ),
+    trivial=".partition.trivial:one_stage",
     bound=".partition.bounds:raise_bound",
     largest=True,
     exports={

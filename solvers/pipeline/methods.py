@@ -8,6 +8,7 @@ from ..room import Export, Room
 
 ROOM = Room(
     problem=Pipeline,
+    trivial=".pipeline.trivial:one_at_a_time",
     methods=(
         Method(
             "auto",
