@@ -27,7 +27,6 @@ from .parser import (
 from .progress import Progress, loading
 
 if TYPE_CHECKING:
-    from ..models.problems.problem import Problem
     from ..models.result import Result
     from .parser import Subparsers
 
@@ -225,13 +224,12 @@ def run(args: argparse.Namespace) -> int:
     if args.apply is not None and is_verified(result):
         parallel.write_with_edges(result, args.apply)
     if found is None:
-        return _report(args, problem, result, loaded)
-    return _report(args, problem, result, loaded, {"simulated": found.record()}, found.rows())
+        return _report(args, result, loaded)
+    return _report(args, result, loaded, {"simulated": found.record()}, found.rows())
 
 
 def _report(
     args: argparse.Namespace,
-    problem: Any,
     result: Result,
     loaded: float,
     more: Mapping[str, Any] | None = None,
@@ -242,7 +240,7 @@ def _report(
     if args.json:
         emit_json({**run_record(result, loaded, plan_path), **(more or {})})
     else:
-        emit_pairs([*summary(problem, result, loaded, plan_path), *rows])
+        emit_pairs([*summary(result, loaded, plan_path), *rows])
     return exit_status(result)
 
 
@@ -297,9 +295,8 @@ def run_record(result: Result, loaded: float, plan_path: str | None) -> dict[str
     return {**record, "seconds": {**seconds, **record["seconds"]}}
 
 
-def summary(problem: Problem, result: Result, loaded: float, plan_path: str | None) -> list[tuple[str, str]]:
+def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[str, str]]:
     """Return names and values for people."""
-    from ..models.problems.problem import Judgement
     from ..models.units import exact_value, format_gap
 
     stopped = f", stopped by {result.reason}" if result.reason in ("time", "memory") else ""
@@ -321,15 +318,7 @@ def summary(problem: Problem, result: Result, loaded: float, plan_path: str | No
         kind = "" if result.bound_kind is None else f" by {result.bound_kind}"
         rows.append(("bound", f"{exact_value(result.bound, result.unit)}{kind}, proof {proof}"))
         rows.append(("gap", format_gap(result.gap)))
-    if result.verification is not None and is_verified(result):
-        judgement = Judgement(
-            objective=result.objective,
-            verification=result.verification,
-            plan=result.plan,
-            allocation=result.allocation,
-            edges=result.edges,
-        )
-        rows += problem.facts(judgement)
+    rows += [(fact.name, fact.text) for fact in result.about]
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))

@@ -12,6 +12,7 @@ from .units import exact_value, format_gap
 
 if TYPE_CHECKING:
     from .buffers import Buffers
+    from .fact import Fact
     from .graph import Graph
     from .plan import Plan
     from .verifier.allocation import AllocationVerdict
@@ -85,6 +86,9 @@ class Result:
         engine was given, if any was.
     evidence
         What a certificate of the bound can be made from, if the method kept it; it is no part of the record.
+    about
+        What the problem says of the answer besides its objective (`lowtide.Problem.facts`): peaks, traffic,
+        stages; its record has them among the `facts`.
     seconds
         Of building, solving and verifying; of proving the certificate and checking it.
     trace
@@ -116,6 +120,7 @@ class Result:
     edges: tuple[tuple[int, int], ...] | None = field(default=None, repr=False)
     detail: str = ""
     facts: Mapping[str, int] = field(default_factory=dict)
+    about: tuple[Fact, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     trace: tuple[TracePoint, ...] = ()
     certificate: Mapping[str, Any] | None = None
@@ -176,7 +181,7 @@ class Result:
             "bound_kind": self.bound_kind,
             "verified": self.verification is not None and self.verification.valid,
             "detail": self.detail,
-            "facts": dict(self.facts),
+            "facts": {**self.facts, **{fact.name: fact.value for fact in self.about}},
             "peaks": dict(getattr(verdict, "peaks", {})),
             "traffic": {f"{a}->{b}": n for (a, b), n in getattr(verdict, "traffic", {}).items()},
             "stall": getattr(verdict, "stall", None),

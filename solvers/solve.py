@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from .._version import __version__
 from ..models.checks import as_bytes, check_integer, check_seconds, check_type, shown
 from ..models.errors import InstanceError, LowtideError, UsageError
-from ..models.problems.problem import Problem
+from ..models.fact import Fact
+from ..models.problems.problem import Judgement, Problem
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores
 from .engines.garbage import collected_rarely
@@ -269,6 +270,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         edges=None if judgement is None else judgement.edges,
         detail=detail,
         facts={**outcome.facts, **_size(context)},
+        about=_about(problem, judgement),
         seconds=_seconds(context, solved),
         trace=tuple(context.trace),
         versions=_versions(method),
@@ -276,6 +278,17 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         graph=getattr(problem, "graph", None),
         buffers=getattr(problem, "buffers", None),
     )
+
+
+def _about(problem: Problem, judgement: Judgement | None) -> tuple[Fact, ...]:
+    """Return what the problem says of a valid answer; a defect there must not lose the answer."""
+    if judgement is None or judgement.violations:
+        return ()
+    try:
+        return tuple(problem.facts(judgement))
+    except Exception:
+        logging.getLogger("lowtide").exception("facts of %s failed", problem.name)
+        return ()
 
 
 def _size(context: Context) -> dict[str, int]:

@@ -13,6 +13,7 @@ from ..checks import check_integer, check_sums, check_type
 from ..derived.memory import sequential_memory
 from ..derived.precedence import check_order
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, KINDS, Graph
 from ..lowering.buffers import buffers_from_plan
 from ..lowering.order import lower_order
@@ -233,7 +234,7 @@ class Arena(Problem):
         """Return alignment and pools."""
         return ArenaSetting(alignment=self.alignment, pools=self.pool_names[1:])
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the peak of the answer's order, how much the addresses add to it, and each pool's height."""
         if judgement.plan is None or judgement.objective is None:
             return []
@@ -242,9 +243,9 @@ class Arena(Problem):
         if 0 < peak != judgement.objective:
             change = (judgement.objective - peak) / peak
             text += f", the height is {format_gap(abs(change))} {'more' if change > 0 else 'less'}"
-        rows = [("peak of the order", text)]
+        rows = [Fact("peak of the order", peak, text)]
         if self.pools:
             heights = self.heights(self._of_plan(judgement.plan))
             for name, height in zip(self.pool_names, heights, strict=True):
-                rows.append((f"pool {name or 'of the rest'}", exact_bytes(height)))
+                rows.append(Fact(f"pool {name or 'of the rest'}", height, exact_bytes(height)))
         return rows

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from ..checks import check_type
 from ..derived.values import Value, values_of
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, Accounting, Graph
 from ..lowering.transfers import Sending, lower_transfers
 from ..machine import Machine, check_no_contention, part_of
@@ -22,7 +23,7 @@ from ..verifier.verify import verify
 from .makespan import Makespan
 from .memories import Link, Place, check_memories, first_processors, links_of, memories_of, places_of
 from .placement_machine import check_sizes
-from .problem import Judgement, Problem, peak_rows, traffic_rows
+from .problem import Judgement, Problem, peak_facts, traffic_facts
 from .processors import Alternative, alternatives_of, as_good, runs_of
 
 
@@ -378,11 +379,11 @@ class Distributed(Problem):
                 yield Violation(kind="channel-rate", message=said, time=begin, tensor=tensor, resource=lane)
             free[lane] = max(end, free.get(lane, 0))
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the most bytes in each memory, and the bytes over each channel."""
         verdict = judgement.verification
         assert isinstance(verdict, Verification)
-        return [*peak_rows(verdict), *traffic_rows(verdict)]
+        return [*peak_facts(verdict), *traffic_facts(verdict)]
 
     def lower(self, answer: DistributedSchedule) -> Plan:
         """Return the plan of an answer; an op takes the processor of its place that has been idle longest."""

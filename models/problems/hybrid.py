@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from ..checks import check_integer, check_type, set_bytes
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, Graph
 from ..hybrid_rules import HybridRules, Need, degree_of
 from ..lowering.split import lower_split, split_of_plan
@@ -242,7 +243,7 @@ class Hybrid(Problem):
                 )
         return None
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return devices, time and bytes of each stage."""
         assert judgement.plan is not None
         split = self.read(judgement.plan)
@@ -253,8 +254,9 @@ class Hybrid(Problem):
             again = sum(self.all_needs[i][split.modes[i]].again for i in here)
             said = f"{exact_value(load, self.unit)}, {exact_bytes(held)}, {len(here)} ops"
             rows.append(
-                (
+                Fact(
                     f"stage {s}, {split.replicas[s]} x {split.kinds[s]}",
+                    {"ns": load, "bytes": held, "ops": len(here), "again": again},
                     said + (f", {again} run again" if again else ""),
                 )
             )

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ..checks import check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, Accounting, Graph
 from ..lowering.order import lower_runs
 from ..machine import Access, Machine, Processor, Tier
@@ -17,7 +18,7 @@ from ..parameter import Parameter
 from ..plan import Plan
 from ..units import exact_bytes
 from ..verifier.verify import verify
-from .problem import Judgement, Problem, peak_rows
+from .problem import Judgement, Problem, peak_facts
 from .processors import (
     Alternative,
     Kinds,
@@ -285,9 +286,9 @@ class Makespan(Problem):
         objective = verdict.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the most bytes at a time."""
-        return [("peak", row) for _, row in peak_rows(judgement.verification)]
+        return [fact._replace(name="peak") for fact in peak_facts(judgement.verification)]
 
     def lower(self, answer: Sequence[int]) -> Plan:
         """Return the plan of an answer; an op takes the processor of its kind that has been idle longest."""

@@ -16,6 +16,7 @@ from ..checks import check_integer, check_type, set_bytes
 from ..derived.edges_of import edges_of
 from ..derived.memory import sequential_memory
 from ..derived.precedence import order_with, successors_with
+from ..fact import Fact
 from ..flow_proof import FlowProof, ParallelSetting
 from ..graph import A_GRAPH, Graph
 from ..lowering.starts import lower_starts
@@ -157,10 +158,11 @@ class MemoryEdges(Problem):
         objective = longest.makespan if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan, edges=answer.edges)
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the edges that were added."""
         ops = self.graph.ops
-        return [("edges", counted([f"{ops[i].name} -> {ops[j].name}" for i, j in judgement.edges or ()]))]
+        names = [f"{ops[i].name} -> {ops[j].name}" for i, j in judgement.edges or ()]
+        return [Fact("edges", names, counted(names))]
 
 
 def shortest_mode(graph: Graph, i: int) -> tuple[int, int]:

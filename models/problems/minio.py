@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ..checks import check_flag, check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, KINDS, Accounting, Graph
 from ..lowering.traversal import MEMORY, STORAGE, Eviction, Traversal, lower_traversal
 from ..machine import Channel, Machine, Tier
@@ -19,7 +20,7 @@ from ..units import exact_bytes
 from ..verifier.verdict import sorted_violations
 from ..verifier.verify import verify
 from .placement import partial_copies
-from .problem import Judgement, Problem, peak_rows
+from .problem import Judgement, Problem, peak_facts
 
 __all__ = ["Eviction", "MinIO", "Traversal"]
 
@@ -168,6 +169,6 @@ class MinIO(Problem):
         objective = verdict.traffic.get((MEMORY, STORAGE), 0) if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=answer)
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the most bytes in memory and storage at a time."""
-        return peak_rows(judgement.verification)
+        return peak_facts(judgement.verification)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from ..checks import check_integer, check_type
 from ..derived.precedence import precedence
 from ..errors import InstanceError
+from ..fact import Fact
 from ..flow_proof import ParallelSetting
 from ..graph import A_GRAPH, Accounting, Graph
 from ..lowering.starts import lower_starts
@@ -129,11 +130,12 @@ class ParallelMemory(Problem):
         objective = max(verdict.peaks.values()) if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the moment of the most bytes: what has finished, and what runs."""
         moment = self.read(judgement.plan)
-        running = counted([self.graph.ops[i].name for i in moment.running])
-        return [("finished", f"{len(moment.finished)} ops"), ("running", running)]
+        running = [self.graph.ops[i].name for i in moment.running]
+        count = len(moment.finished)
+        return [Fact("finished", count, f"{count} ops"), Fact("running", running, counted(running))]
 
     def _check(self, moment: Moment) -> None:
         n, before = len(self.graph.ops), precedence(self.graph).predecessors

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from ..checks import check_flag, check_integer, check_type, set_bytes
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, Graph
 from ..lowering.split import lower_split, split_of_plan
 from ..parameter import Parameter
@@ -323,15 +324,16 @@ class Partition(Problem):
             else None
         )
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return devices, load and bytes of each stage."""
         assert judgement.plan is not None
         split = self.read(judgement.plan)
         found = self.verdict(split)
         return [
-            (
+            Fact(
                 f"stage {s} on {split.kinds[s]}"
                 + (f" x{split.replicas[s]}" if split.replicas[s] > 1 else ""),
+                {"ns": load, "bytes": held, "ops": split.stage.count(s)},
                 f"{exact_value(load, self.unit)}, {exact_bytes(held)}, {split.stage.count(s)} ops",
             )
             for s, (load, held) in enumerate(zip(found.loads, found.memories, strict=True))

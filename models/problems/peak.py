@@ -11,6 +11,7 @@ from ..derived.memory import sequential_memory
 from ..derived.named_ops import ops_of
 from ..derived.precedence import check_order
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, Graph
 from ..plan import Plan
 from ..units import exact_bytes, format_gap
@@ -80,11 +81,11 @@ class Peak(Problem):
         objective = max(verdict.peaks.values()) if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the peak of the reference order, and how much less the answer needs."""
         peak, reference = judgement.objective, self.evaluate(range(len(self.graph.ops)))
         text = f"{exact_bytes(reference)} in the reference order"
         if peak is not None and peak != reference != 0:
             change = (peak - reference) / reference
             text += f", {format_gap(abs(change))} {'less' if change < 0 else 'more'} here"
-        return [("reference", text)]
+        return [Fact("reference", reference, text)]

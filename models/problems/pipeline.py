@@ -14,6 +14,7 @@ from ..derived.device_orders import OBJECTIVES, time_orders
 from ..derived.stages import PipelineOps, device_name, pipeline_of
 from ..derived.values import values_of
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, Graph
 from ..lowering.transfers import Sending, lower_transfers
 from ..machine import Access, Channel, Machine, Processor, Tier
@@ -22,7 +23,7 @@ from ..plan import Plan, Run
 from ..units import exact_bytes, format_duration
 from ..verifier.verdict import Verification
 from ..verifier.verify import verify
-from .problem import Judgement, Problem, peak_rows
+from .problem import Judgement, Problem, peak_facts
 
 RATE = 10**9
 """Bytes per second of channels; what they carry has 0 bytes."""
@@ -224,7 +225,7 @@ class Pipeline(Problem):
                     return f"stage {s} on device {i} needs {exact_bytes(needed)}"
         return None
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the time that each device is idle between its first start and last end, and its peak."""
         verdict = judgement.verification
         assert isinstance(verdict, Verification)
@@ -235,8 +236,9 @@ class Pipeline(Problem):
             runs = [run for run in plan.runs if run.processor == p.name]
             window = max(run.end for run in runs) - min(run.start for run in runs)
             idle = window - sum(run.end - run.start for run in runs)
-            found.append((f"idle {p.name}", f"{format_duration(idle)} of {format_duration(window)}"))
-        return [*found, *peak_rows(verdict)]
+            text = f"{format_duration(idle)} of {format_duration(window)}"
+            found.append(Fact(f"idle {p.name}", {"ns": idle, "of_ns": window}, text))
+        return [*found, *peak_facts(verdict)]
 
 
 def longest_span(plan: Plan) -> int:

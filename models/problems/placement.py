@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from ..checks import check_flag, check_type, shown
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, KINDS, Graph
 from ..machine import Machine, check_no_contention
 from ..parameter import Parameter
@@ -21,7 +22,7 @@ from ..verifier.verify import verify
 from . import demands
 from .placement_machine import check_reach, check_sizes, named_as_chains
 from .placement_witness import impossible_mode, impossible_moment, impossible_op, impossible_start
-from .problem import Judgement, Problem, peak_rows, traffic_rows
+from .problem import Judgement, Problem, peak_facts, traffic_facts
 
 Tiers = tuple[str, ...]
 
@@ -313,16 +314,18 @@ class Placement(Problem):
             objective=objective, verification=verdict, plan=replace(answer, start_tiers=self.starts)
         )
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the stall, where tensors may start, the peaks of the tiers and the traffic between them."""
         verdict = judgement.verification
         assert isinstance(verdict, Verification)
-        rows = [("stall", format_duration(verdict.stall))]
+        rows = [Fact("stall", verdict.stall, format_duration(verdict.stall))]
         if judgement.plan is not None and judgement.plan.start_tiers is not None:
-            rows.append(("may start", start_words(judgement.plan.start_tiers, judgement.plan)))
+            starts = judgement.plan.start_tiers
+            tiers = {kind: list(some) for kind, some in sorted(starts.items())}
+            rows.append(Fact("may start", tiers, start_words(starts, judgement.plan)))
         if self.recompute:
-            rows.append(("runs again", str(verdict.recomputed)))
-        return [*rows, *peak_rows(verdict), *traffic_rows(verdict)]
+            rows.append(Fact("runs again", verdict.recomputed, str(verdict.recomputed)))
+        return [*rows, *peak_facts(verdict), *traffic_facts(verdict)]
 
 
 def start_words(starts: Mapping[str, Iterable[str]], plan: Plan) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from ..fact import Fact
 from ..flow_proof import ParallelSetting
 from ..graph import Graph
 from ..parameter import Parameter
@@ -174,21 +175,21 @@ class Problem(ABC):
         """The graph that plans of answers are for, if there is one."""
         return getattr(self, "graph", None)
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
-        """Return names and values that people want to know of a valid answer besides its objective."""
+    def facts(self, judgement: Judgement) -> list[Fact]:
+        """Return what people want to know of a valid answer besides its objective."""
         return []
 
 
-def peak_rows(verdict: Verification | AllocationVerdict) -> list[tuple[str, str]]:
+def peak_facts(verdict: Verification | AllocationVerdict) -> list[Fact]:
     """Return a fact for each tier: the most bytes in it at a time, and where its addresses end, if any."""
     if not isinstance(verdict, Verification):
         return []
     return [
-        *((f"peak in {tier}", exact_bytes(peak)) for tier, peak in verdict.peaks.items()),
-        *((f"height in {tier}", exact_bytes(height)) for tier, height in verdict.heights.items()),
+        *(Fact(f"peak in {tier}", peak, exact_bytes(peak)) for tier, peak in verdict.peaks.items()),
+        *(Fact(f"height in {tier}", top, exact_bytes(top)) for tier, top in verdict.heights.items()),
     ]
 
 
-def traffic_rows(verdict: Verification) -> list[tuple[str, str]]:
+def traffic_facts(verdict: Verification) -> list[Fact]:
     """Return a fact for each channel that was used: the bytes over it."""
-    return [(f"traffic {a}->{b}", exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]
+    return [Fact(f"traffic {a}->{b}", moved, exact_bytes(moved)) for (a, b), moved in verdict.traffic.items()]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from ..checks import check_type, set_bytes
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
+from ..fact import Fact
 from ..graph import A_GRAPH, KINDS, Accounting, Graph, Mode, Op
 from ..lowering.actions import Action, Compute, Discard, Transfer, actions_of, lower_actions, transfer_ns
 from ..lowering.discards import with_discards
@@ -24,7 +25,7 @@ from ..units import exact_bytes, format_duration
 from ..verifier.verdict import Verification
 from ..verifier.verify import verify
 from . import demands
-from .problem import Judgement, Problem, peak_rows, traffic_rows
+from .problem import Judgement, Problem, peak_facts, traffic_facts
 from .recompute_machine import ONE_MEMORY, check_processor, with_named_tiers
 
 __all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer"]
@@ -347,17 +348,22 @@ class Recompute(Problem):
         plan = lower_actions(self.graph, _steps(answer), self.machine)
         return replace(plan, allocation=answer.allocation) if isinstance(answer, Allocated) else plan
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return how many ops run, how many again, the peaks of the tiers and the traffic between them."""
         verdict = judgement.verification
         assert isinstance(verdict, Verification)
         assert judgement.plan is not None
-        extra = f", {format_duration(verdict.makespan - self.least_time)} more than each op once"
-        peaks = peak_rows(verdict)
+        more, runs = verdict.makespan - self.least_time, len(judgement.plan.runs)
+        extra = f", {format_duration(more)} more than each op once"
+        peaks = peak_facts(verdict)
         return [
-            ("runs", f"{len(judgement.plan.runs)}, of them {verdict.recomputed} again{extra}"),
-            *([("peak", peaks[0][1])] if len(peaks) == 1 else peaks),
-            *traffic_rows(verdict),
+            Fact(
+                "runs",
+                {"runs": runs, "again": verdict.recomputed, "more_ns": more},
+                f"{runs}, of them {verdict.recomputed} again{extra}",
+            ),
+            *([peaks[0]._replace(name="peak")] if len(peaks) == 1 else peaks),
+            *traffic_facts(verdict),
         ]
 
 

@@ -13,6 +13,7 @@ from ..checks import check_integer, check_type, set_bytes
 from ..derived.precedence import order_with, precedence
 from ..derived.streams import stream_edges, synchronisations
 from ..errors import InstanceError
+from ..fact import Fact
 from ..flow_proof import ParallelSetting
 from ..graph import A_GRAPH, Graph
 from ..lowering.devices import Devices, Rows
@@ -25,7 +26,7 @@ from ..verifier.verdict import Verification, Violation, sorted_violations
 from ..verifier.verify import verify
 from .distributed import Distributed
 from .memory_edges import MemoryEdges
-from .problem import Judgement, Problem, peak_rows, traffic_rows
+from .problem import Judgement, Problem, peak_facts, traffic_facts
 from .stream_answers import Stages, StreamOrder, plain
 
 StreamAnswer = StreamOrder | Stages | Plan
@@ -371,7 +372,7 @@ class Streams(Problem):
         """Return the edges: a certificate is about the memory under them."""
         return ParallelSetting(processors=None, edges=edges)
 
-    def facts(self, judgement: Judgement) -> list[tuple[str, str]]:
+    def facts(self, judgement: Judgement) -> list[Fact]:
         """Return streams and synchronisations, or stages and their most groups; and the peak of the plan.
 
         Of several devices the peak of each and what is transferred.
@@ -379,13 +380,14 @@ class Streams(Problem):
         answer = self.read(judgement.plan)
         if isinstance(answer, Plan):
             assert isinstance(judgement.verification, Verification)
-            return [*peak_rows(judgement.verification), *traffic_rows(judgement.verification)]
+            return [*peak_facts(judgement.verification), *traffic_facts(judgement.verification)]
         if isinstance(answer, Stages):
             widest = max(map(len, answer.stages), default=0)
-            rows = [("stages", str(len(answer.stages))), ("groups", f"at most {widest}")]
+            count = len(answer.stages)
+            rows = [Fact("stages", count, str(count)), Fact("groups", widest, f"at most {widest}")]
         else:
-            rows = [("streams", str(len(answer.streams)))]
+            rows = [Fact("streams", len(answer.streams), str(len(answer.streams)))]
             if len(self.graph.ops) <= COUNTED:
                 waits = len(synchronisations(self.graph, answer.streams, judgement.edges or ()))
-                rows.append(("synchronisations", str(waits)))
-        return [*rows, *(("peak", row) for _, row in peak_rows(judgement.verification))]
+                rows.append(Fact("synchronisations", waits, str(waits)))
+        return [*rows, *(fact._replace(name="peak") for fact in peak_facts(judgement.verification))]

@@ -11,12 +11,13 @@ import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...models.errors import UsageError
 from ..context import Context, Outcome
 from .logs import check_log
-from .supervise import Supervisor
+from .supervise import Supervisor, guarded
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -32,6 +33,10 @@ of which at most one holds in 32 bits, and then loses optima; this leaves that p
 
 LOOK = 1000
 """Rows of a model between two looks at the clock."""
+
+WITHOUT_SYMMETRIES = {"symmetry_level": "0"}
+"""Parameters after CP-SAT threw an exception of its own: the search for symmetries of 9.15 does so on some
+models (``absl::btree_map::at``)."""
 
 
 def solve_cpsat(
@@ -97,17 +102,29 @@ def solve_cpsat(
     take_solution = supervisor.callback(on_solution)
     solver.best_bound_callback = supervisor.callback(on_bound)
     status: list[Any] = []
+    crashes: list[str] = []
     with _open_log(context) as log:
         if log is not None:
             solver.parameters.log_search_progress = True
             solver.log_callback = supervisor.callback(lambda text: print(text, file=log))
         callback = OnSolution()
-        supervisor.run(lambda: status.append(solver.solve(model, callback)), solver.stop_search)
+        work = guarded(lambda: status.append(solver.solve(model, callback)), crashes)
+        supervisor.run(work, solver.stop_search)
     if supervisor.abandoned:
         return Outcome(
             reason=supervisor.reason,
             detail="CP-SAT did not stop when asked; it was abandoned and still runs until the process ends",
         )
+    if (
+        crashes
+        and not context.closed
+        and "symmetry_level" not in {**(defaults or {}), **context.engine_options}
+    ):
+        settings = {**(defaults or {}), **WITHOUT_SYMMETRIES}
+        outcome = solve_cpsat(model, context, decode=decode, to_objective=to_objective, defaults=settings)
+        return replace(outcome, detail=f"{outcome.detail}, without symmetries after {crashes[0]}")
+    if crashes:
+        return Outcome(reason=None if context.closed else "crash", detail=f"CP-SAT failed: {crashes[0]}")
     return _outcome(solver, status[0], context, supervisor, decode, to_objective)
 
 

@@ -30,7 +30,7 @@ from ..context import Context, Outcome
 from . import highs_scaling
 from .highs_scheduler import run_in_turn
 from .logs import check_log
-from .supervise import Supervisor
+from .supervise import Supervisor, guarded
 from .tried import quiet_highs
 
 Value = Callable[[Any], float]
@@ -117,20 +117,24 @@ def solve_highs(
     highs.cbMipImprovingSolution.subscribe(lambda event: on_solution(event.data_out.mip_solution))
     highs.cbMipInterrupt.subscribe(lambda event: on_bound(event.data_out.mip_dual_bound))
 
-    def work() -> None:
-        run_in_turn(
+    crashes: list[str] = []
+    work = guarded(
+        lambda: run_in_turn(
             highs,
             context.remaining,
             limit="time_limit" not in given,
             silent=not {"output_flag", "log_to_console"} & given,
-        )
-
+        ),
+        crashes,
+    )
     supervisor.run(work, highs.cancelSolve)
     if supervisor.abandoned:
         return Outcome(
             reason=supervisor.reason,
             detail="HiGHS did not stop when asked; it was abandoned and still runs until the process ends",
         )
+    if crashes:
+        return Outcome(reason="crash", detail=f"HiGHS failed: {crashes[0]}")
     return _outcome(highs, context, supervisor, read, take_bound)
 
 

@@ -184,6 +184,23 @@ class Supervisor:
         return None
 
 
+def guarded(solve: Callable[[], object], crashes: list[str]) -> Callable[[], None]:
+    """Return `solve` as a function that never raises: what a solver's own code throws goes to `crashes`.
+
+    What its callbacks raise does not come here (`Supervisor.callback`).
+    """
+
+    def work() -> None:
+        try:
+            solve()
+        except MemoryError:
+            raise
+        except Exception as error:
+            crashes.append(" ".join(f"{type(error).__name__}: {error}".split()))
+
+    return work
+
+
 def run_passes(context: Context, seconds: float, stop: Integers, go: Callable[[], None]) -> str | None:
     """Run compiled passes in a thread, for some time at most; say why they were asked to stop, if they were.
 

@@ -93,7 +93,7 @@ def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context:
         written, outcome = _solve_program(rounds, effort)
         if outcome.infeasible and context.incumbent is not None:
             _raise_bound(rounds, context.incumbent)
-        elif outcome.reason in ("interrupted", "memory"):
+        elif outcome.reason in ("interrupted", "memory", "crash"):
             return outcome
         elif written is not None and not context.closed:
             _add_cuts(rounds, written)

@@ -321,7 +321,7 @@ class Pricing:
             inner,
             lambda: solve_cpsat(at.model, inner, decode=stage, to_objective=int, defaults=limit),
         )
-        if inner.bound is None or outcome.reason == "interrupted":
+        if inner.bound is None or outcome.reason in ("interrupted", "crash"):
             search.reason = outcome.reason
             return None
         return max(0, -inner.bound), inner.closed

@@ -86,7 +86,7 @@ def test_pools_lie_one_behind_the_other_in_the_plan() -> None:
     assert problem.read(result.plan).addresses == (0, 0, None)
     above = problem.read(result.plan)._replace(addresses=(2, 0, None))
     assert problem.judge(above).violations[0].kind == "alignment"
-    facts = dict(problem.facts(problem.judge(problem.read(result.plan))))
+    facts = {fact.name: fact.text for fact in result.about}
     assert facts["pool of the rest"] == "5 B"
     assert facts["pool weight"] == "3 B"
 

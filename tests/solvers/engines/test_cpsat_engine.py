@@ -281,3 +281,51 @@ def test_seconds_of_building_are_apart_from_those_of_solving(method: str) -> Non
     assert list(seconds) == ["build", "solve", "verify"]
     assert min(seconds.values()) > 0
     assert "build" not in lt.solve(PROBLEM, "reference").seconds
+
+
+def test_what_cpsat_itself_throws_loses_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``_Map_base::at`` from within a search: after a solution, and before any."""
+    from ortools.sat.python import cp_model
+
+    solve, calls = cp_model.CpSolver.solve, 0
+
+    def late(self: Any, *args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        solve(self, *args)
+        raise IndexError("_Map_base::at")
+
+    def early(self: Any, *args: Any) -> Any:
+        raise IndexError("_Map_base::at")
+
+    thrown = "IndexError: _Map_base::at"
+    words = f"CP-SAT failed: {thrown}, without symmetries after {thrown}"
+    monkeypatch.setattr(cp_model.CpSolver, "solve", late)
+    context = Context(problem=PROBLEM, threads=1, time_limit=30)
+    outcome = run(knapsack(), context)
+    assert (outcome.reason, outcome.detail) == ("crash", words)
+    assert calls == 2  # once more without symmetries
+    assert context.answer == tuple(range(len(PROBLEM.graph.ops)))
+    monkeypatch.setattr(cp_model.CpSolver, "solve", early)
+    for problem in (lt.Arena(lt.load("catalogue:randwire-20-0")), lt.Peak(PROBLEM.graph)):
+        result = lt.solve(problem, "cpsat", threads=1, time_limit=30)
+        assert (result.status, result.reason, result.detail) == (lt.Status.FAILED, "crash", words)
+        assert result.objective is not None  # what was known before stays
+
+
+def test_a_graph_on_which_the_search_for_symmetries_throws() -> None:
+    """CP-SAT 9.15 throws ``absl::btree_map::at``; without symmetries it proves the optimum."""
+    x = lt.Tensor(name="x", nbytes=0)
+    y = lt.Tensor(name="y", nbytes=1, kind="output", final=True)
+    ops = (
+        lt.Op(name="a", writes=(0, 1), duration_ns=2),
+        lt.Op(name="b", reads=(0, 1)),
+        lt.Op(name="c", reads=(0,), after=(0, 1)),
+        lt.Op(name="d", reads=(0, 1)),
+        lt.Op(name="e", after=(1,)),
+        lt.Op(name="f", after=(0, 1)),
+    )
+    problem = lt.Arena(lt.Graph(name="g", tensors=(x, y), ops=ops))
+    for threads in (1, 2):
+        result = lt.solve(problem, "cpsat", threads=threads)
+        assert (result.status, result.objective) == (lt.Status.OPTIMAL, 1), result.detail

@@ -150,3 +150,16 @@ def test_node_limit_is_an_honest_stop() -> None:
     assert result.bound is not None
     assert result.objective is not None
     assert result.bound < result.objective
+
+
+def test_what_highs_itself_throws_loses_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lowtide.solvers.engines import highs
+
+    def throw(*args: object, **named: object) -> None:
+        raise IndexError("vector::_M_range_check")
+
+    monkeypatch.setattr(highs, "run_in_turn", throw)
+    result = lt.solve(lt.Peak(lt.load("gen:randwire?n=14&seed=1")), "milp", threads=1)
+    words = "HiGHS failed: IndexError: vector::_M_range_check"
+    assert (result.status, result.reason, result.detail) == (lt.Status.FAILED, "crash", words)
+    assert result.objective is not None

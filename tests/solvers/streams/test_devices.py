@@ -129,7 +129,7 @@ def test_a_fork_on_two_devices_takes_17() -> None:
     assert (str(result.status), result.objective) == ("optimal", 17)
     assert isinstance(result.plan, Plan)
     assert picture_of(result) == "timeline"
-    facts = dict(FORK.facts(FORK.judge(result.plan)))
+    facts = {fact.name: fact.text for fact in FORK.facts(FORK.judge(result.plan))}
     assert (facts["peak in d0"], facts["traffic d0->d1"]) == ("5 B", "2 B")
     assert solved(replace(FORK, latency_ns=3), "auto").objective == 20
     assert solved(replace(FORK, latency_ns=9), "auto").objective == 25

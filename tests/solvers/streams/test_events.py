@@ -204,7 +204,7 @@ def test_waits_that_hold_the_memory_are_counted() -> None:
 
     judged = problem.judge(with_flow(problem, problem.read(answer)))
     assert judged.objective == 2
-    assert ("synchronisations", "1") in problem.facts(judged)
+    assert ("synchronisations", 1, "1") in problem.facts(judged)
 
 
 @pytest.mark.parametrize("contention", ["none", "proportional", "fluid", "half-serial"])
