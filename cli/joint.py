@@ -58,8 +58,8 @@ def check_flags(args: argparse.Namespace) -> None:
         raise UsageError("solve: found --stages with --objective span, expected makespan, which is bounded")
 
 
-Found = tuple["Pipeline | None", "Result", float, dict[str, Any], list[tuple[str, str]]]
-"""Pipeline of the stages, its result, seconds of loading; what the record says besides, and rows of it."""
+Found = tuple["Result", float, dict[str, Any], list[tuple[str, str]]]
+"""Result of the stages, seconds of loading; what the record says besides, and rows of it."""
 
 
 def solved(args: argparse.Namespace, given: dict[str, object]) -> Found:
@@ -83,7 +83,7 @@ def solved(args: argparse.Namespace, given: dict[str, object]) -> Found:
             progress=progress,
         )
     seconds = time.perf_counter() - started - loaded
-    problem, cuts, ways = None, None, None
+    cuts, ways = None, None
     if found.result is None:
         result = _nothing(args, found, seconds)
     else:
@@ -96,7 +96,7 @@ def solved(args: argparse.Namespace, given: dict[str, object]) -> Found:
         together["bound_of_these"] = own
         gap = format_gap(relative_gap(found.result.objective, own))
         rows.append(("these stages", f"{found.result.status}, bound {exact_value(own, 'ns')}, gap {gap}"))
-    return problem, result, loaded, {"joint": together}, rows
+    return result, loaded, {"joint": together}, rows
 
 
 def question(args: argparse.Namespace, given: dict[str, object]) -> Joint:

@@ -156,6 +156,7 @@ class Built:
             allocation=judgement.allocation,
             edges=judgement.edges,
             detail=f"the plan does not verify: {wrong[0].message}" if wrong else "",
+            about=() if wrong else tuple(problem.facts(judgement)),
             seconds={"verify": time.perf_counter() - began},
             verification=judgement.verification,
             graph=getattr(problem, "graph", None),
