@@ -21,10 +21,13 @@ PART = 0.5
 
 def judging_seconds(problem: Problem, time_limit: float | None) -> float:
     """Return the seconds that are kept back for judging an answer; 0 without a limit."""
-    if time_limit is None:
-        return 0.0
+    return 0.0 if time_limit is None else min(PART * time_limit, estimated_seconds(problem))
+
+
+def estimated_seconds(problem: Problem) -> float:
+    """Return about how many seconds the verifier takes for an answer."""
     graph, buffers = getattr(problem, "graph", None), getattr(problem, "buffers", None)
     judged = 0 if buffers is None else len(buffers.buffers)
     if graph is not None:
         judged += len(graph.ops) + sum(len(op.reads) + len(op.writes) for op in graph.ops)
-    return min(PART * time_limit, 1e-6 * room_of(problem).judging * judged)
+    return 1e-6 * room_of(problem).judging * judged

@@ -22,13 +22,17 @@ from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores
 from .engines.garbage import collected_rarely
 from .engines.tried import warn_if_untried
-from .judging import judging_seconds
+from .judging import estimated_seconds, judging_seconds
 from .method import PYOMO_SOLVER, Method, RunFunction, load, run_method
 from .registry import check_freedoms, find_method, room_of
 
 ROUNDING = 1000
 """A floating bound beyond a verified objective by one part in so many at most is rounding (4 parts in a
 million were seen); by more it is a fault of the model."""
+
+SPARE = 0.5
+"""Seconds beyond the limit that judging the answer which takes no search may need: half of what a limit is
+kept to."""
 
 EXHAUSTED = "auto tried all that it has for this instance; lowtide list methods {} shows what else there is"
 """What is said where nothing better is known."""
@@ -183,7 +187,8 @@ def _run(problem: Problem, method: Method, run: RunFunction, context: Context, k
 
 def _offer_trivial(problem: Problem, context: Context) -> None:
     """Offer what answers the problem without a search, where it is valid."""
-    if not (name := room_of(problem).trivial) or problem.demands:
+    name, spare = room_of(problem).trivial, context.remaining() + SPARE
+    if not name or problem.demands or estimated_seconds(problem) > spare:
         return
     context.careful = True
     for answer in load(name)(problem):

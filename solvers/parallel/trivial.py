@@ -8,7 +8,8 @@ from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import precedence
 from ...models.flow_proof import FlowProof
 from ...models.problems.memory_edges import Edges, MemoryEdges
-from .edges import MOST_OPS, with_flow
+from .adding import MOST_OPS
+from .edges import with_flow
 
 
 def one_at_a_time(problem: MemoryEdges) -> Iterator[Edges]:

@@ -42,6 +42,7 @@ def _autotm(form: str, summary: str, *options: Option) -> Method:
 
 ROOM = Room(
     problem=Placement,
+    trivial=".placement.trivial:keep_all",
     methods=(
         Method(
             "auto",

@@ -153,8 +153,10 @@ def within(data: RecomputeData, found: Cut, k: int) -> Within:
             writes[inside[x.writer]].append(t)
         for p in readers:
             reads[p].append(t)
+        # What another forward of the block destroys is not there when it ends.
         left = x.writer in block.forward and not any(
-            (w := data.values[r].writer) is not None and x.writer < w < block.forward.stop for r in x.rivals
+            x.writer is not None and w is not None and x.writer < w < block.forward.stop
+            for w in (data.values[r].writer for r in x.rivals)
         )
         if rest is not None and (u == block.output or (left and u in found.kept)):
             reads[rest].append(t)
