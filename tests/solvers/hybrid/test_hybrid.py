@@ -122,7 +122,7 @@ def test_large_numbers_are_exact_or_refused(ns: int, devices: int) -> None:
     if ns * devices < 2**60:
         assert (result.status, result.objective, result.bound) == ("optimal", ns, ns)
     else:
-        assert result.status == "unknown"
+        assert result.status == "feasible"  # all layers in one stage take no program
         assert "multiplied by the devices" in result.detail
 
 
