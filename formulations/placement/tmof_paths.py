@@ -77,8 +77,8 @@ class _Own:
         built, value, slots = self.built, self.value, self.built.slots[self.g]
         k, behind = self.at[e]
         life = slots.data.lives[self.number]
-        ends = life.kept and not life.ring and life.accesses[-1:] < (slots.data.n,)
-        if ends and self.number not in slots.barred and k == slots.count:  # as the last slot has left it
+        outlives = life.kept and not life.ring and life.accesses[-1:] < (slots.data.n,)
+        if outlives and self.number not in slots.barred and k == slots.count:  # as the last slot has left it
             k, behind = k - 1, True
         nbytes = life.nbytes
         held = dict[int, int]()

@@ -30,7 +30,6 @@ NARROW = {"presolve_inclusion_work_limit": "0"}
 """Parameters where sums of a row leave 32 bits. The presolve of CP-SAT 9.15 adds up the factors of literals
 of which at most one holds in 32 bits, and then loses optima; this leaves that part of it out."""
 
-
 LOOK = 1000
 """Rows of a model between two looks at the clock."""
 

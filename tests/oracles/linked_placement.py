@@ -22,7 +22,7 @@ def linked_placement(seed: int, accounting: Accounting = Accounting.COEXIST, *, 
     graph = replace(_graph(rng, periodic), accounting=accounting)
     names = TIERS[: rng.choice((3, 3, 4))]
     total = sum(t.nbytes for t in graph.tensors)
-    capacity = [working_set(graph) + rng.choice((0, 0, 1))]
+    capacity: list[int | None] = [working_set(graph) + rng.choice((0, 0, 1))]
     capacity += [rng.choice((None, None, total, rng.randint(0, total))) for _ in names[1:]]
     around = rng.sample(names, len(names))
     ring = {*zip(around, [*around[1:], around[0]], strict=True)}  # each tier can be reached from each

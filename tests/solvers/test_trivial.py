@@ -67,5 +67,6 @@ def test_what_does_not_fit_is_not_offered(make: Callable[[int], Problem]) -> Non
         for answer in name(problem):
             judged = problem.judge(problem.read(answer))
             best = lt.solve(problem, time_limit=None, threads=1)
-            assert judged.violations or best.objective is not None
-            assert judged.violations or best.objective <= judged.objective
+            if judged.objective is not None:
+                assert best.objective is not None
+                assert best.objective <= judged.objective

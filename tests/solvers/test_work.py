@@ -114,7 +114,7 @@ def test_least_need_ends_within_one_look_of_the_clock() -> None:
 
 
 def test_tree_decompositions_are_those_of_networkx() -> None:
-    known = {"min-degree": treewidth_min_degree, "min-fill": treewidth_min_fill_in}
+    known: dict[str, Any] = {"min-degree": treewidth_min_degree, "min-fill": treewidth_min_fill_in}
     for seed in range(60):
         whole: Any = nx.gnp_random_graph(1 + seed % 12, 0.3, seed=seed)
         for name, rule in DECOMPOSITIONS.items():

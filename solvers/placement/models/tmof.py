@@ -182,7 +182,7 @@ def _solve(
         outcome = solve_model(
             context,
             tmof_milp,
-            lambda some=some: build(some, row=ticker(lambda: context.expired)),
+            partial(build, some, row=ticker(lambda: context.expired)),
             what="TMOF's model",
             size=tmof_milp.size(data),
             decode=plan,

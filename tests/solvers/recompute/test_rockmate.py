@@ -102,7 +102,7 @@ def test_a_block_hands_on_what_its_own_forwards_do_not_destroy() -> None:
         lt.Op(name="large", workspace=4, duration_ns=2),
         lt.Op(name="read", reads=(0,), duration_ns=3),
     )
-    graph = lt.Graph(name="overwritten", accounting="replace", tensors=(x, z), ops=ops)
+    graph = lt.Graph(name="overwritten", accounting=lt.Accounting.REPLACE, tensors=(x, z), ops=ops)
     problem = lt.Recompute(graph, memory=4)
     found = lt.solve(problem, "rockmate", time_limit=None)
     assert found.status is not lt.Status.FAILED, found.detail
