@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .output import emit_json, emit_pairs, emit_table, note
 from .parser import add_verb
 
 if TYPE_CHECKING:
-    from ..results.audits.audit import Audit
+    from ..results.audits.findings import Audit
     from .parser import Subparsers
 
 PLANS = ("all", "optimal", "none")
@@ -41,12 +43,26 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--plans", choices=PLANS, default="all", help="which plans to verify again (default all)"
     )
+    parser.add_argument(
+        "--jobs", type=int, default=2, metavar="N", help="processes that load and verify (default 2)"
+    )
+    parser.add_argument(
+        "--again",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="make a sample of rows again in that time: of those that no plan or certificate shows",
+    )
+    parser.add_argument(
+        "--draw", metavar="TEXT", help="what the sample is drawn by (default: the hash of the commit)"
+    )
     parser.add_argument("--best-known", metavar="FILE", help="default: the package's")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare, verify and list."""
+    from ..results.audits.again import commit_of
     from ..results.audits.audit import audit
     from ..results.audits.best_known import FOLDER
 
@@ -54,6 +70,9 @@ def run(args: argparse.Namespace) -> int:
         args.paths,
         best_known=args.best_known or FOLDER,
         plans=args.plans,
+        jobs=args.jobs,
+        again=args.again,
+        draw=commit_of(Path(args.paths[0] if args.paths else ".")) if args.draw is None else args.draw,
         progress=(lambda line: None) if args.quiet else note,
     )
     if args.json:
@@ -67,6 +86,9 @@ def run(args: argparse.Namespace) -> int:
                 "without_plan": found.without_plan,
                 "best_with_plan": found.best_with_plan,
                 "instances_loaded": found.instances,
+                "unwitnessed": _counts(found),
+                "unwitnessed_by_table": {table: dict(counts) for table, counts in found.unwitnessed.items()},
+                "made_again": found.again,
                 "contradictions": [c.to_dict() for c in found.contradictions],
                 "unchecked": [{"record": who, "reason": why} for who, why in found.unchecked],
                 "tables": found.tables,
@@ -79,6 +101,11 @@ def run(args: argparse.Namespace) -> int:
     return 1 if found.contradictions else 0
 
 
+def _counts(found: Audit) -> dict[str, int]:
+    """Return how many rows have no witness, by what is lacking."""
+    return dict(sum(found.unwitnessed.values(), Counter[str]()))
+
+
 def _print(found: Audit) -> None:
     count = len(found.contradictions)
     rows = [
@@ -88,6 +115,11 @@ def _print(found: Audit) -> None:
     ]
     if found.without_plan:
         rows.append(("without plan", f"{found.without_plan:,} records with an objective"))
+    if counts := _counts(found):
+        text = ", ".join(f"{count:,} {words}" for words, count in counts.items())
+        rows.append(("no witness", f"rows of committed tables: {text}"))
+    if found.again:
+        rows.append(("made again", f"{found.again:,} rows, the same came out"))
     if found.unchecked:
         rows.append(("unchecked", f"{len(found.unchecked):,} plans, listed below"))
     if found.tables or found.no_claims:

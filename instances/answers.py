@@ -41,7 +41,7 @@ def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation:
                 f"{where}: found no offset of buffer {lacking!r}, expected one of each buffer"
             )
         return Allocation(offsets=offsets)
-    return _answer(parse_json(read_bytes(path), where), where)
+    return answer_from_dict(parse_json(read_bytes(path), where), where)
 
 
 def read_hint(path: str | os.PathLike[str], problem: Problem) -> object:
@@ -56,11 +56,12 @@ def read_hint(path: str | os.PathLike[str], problem: Problem) -> object:
     data = None if is_csv(path) else parse_json(read_bytes(path), where)
     if is_schedule(data) and problem.plan_graph is not None:
         return stages_of(data, problem.plan_graph, where)
-    known = read_answer(path) if data is None else _answer(data, where)
+    known = read_answer(path) if data is None else answer_from_dict(data, where)
     return known.offsets if isinstance(known, Allocation) else known
 
 
-def _answer(data: object, where: str) -> Plan | Allocation:
+def answer_from_dict(data: object, where: str) -> Plan | Allocation:
+    """Return the plan or the allocation of a native JSON object that was read `where`."""
     folder = os.path.dirname(where)
     kind = data.get("format") if isinstance(data, dict) else None
     if kind == "lowtide/allocation":

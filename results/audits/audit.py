@@ -19,6 +19,16 @@ instance-differs       the instance that a table names cannot be loaded, or has 
 better-than-known      a row of a committed table is better than what the best-known file says
 malformed              a record is none
 table-unread           a table cannot be read, or nobody says what it claims
+column-unclaimed       a column of a committed table is neither claimed nor derived nor measured
+row-doubled            two rows of a table have the same question, method and key
+derived-differs        a cell is not what its formula gives
+ledger-differs         a table has other rows or cells than the ledger says
+unwitnessed            more or fewer rows lack a witness than the ledger says
+witness-without-row    no row of a table has the objective of a witness
+bound-above-neighbour  a bound of a question with more of a resource contradicts an objective
+                       of one with less
+worse-than-neighbour   the best objective of a question with more of a resource is worse
+again-differs          a row that was made again came out otherwise
 =====================  =====================================================================
 
 What the catalogue and the package's best-known file know takes part like any record. An objective whose
@@ -26,89 +36,31 @@ plan turns out to be wrong is reported as such, and not held against the bounds 
 
 Of committed tables (those beside a ``tables.toml``, or in a folder beside one) every instance is loaded, and
 the best-known file must have what their best rows say: so a row that became better than it was is found, also
-where no plan was kept.
+where no plan was kept. What else is asked of them: `lowtide.results.audits.witnessed`,
+`lowtide.results.audits.ledger`, `lowtide.results.audits.neighbours`, `lowtide.results.tables.columns`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from itertools import repeat
 
 from ...models.errors import LowtideError
 from ...models.problems.peak import Peak
 from ...models.problems.problem import Problem
 from ...models.result import Status
+from ..tables.columns import derived_faults
+from .again import make_again
 from .best_known import FOLDER, BestKnown, claims_of, read_best_known
-from .claims import Claim, Question, is_beyond, is_maximized
-from .evidence import read_claims
+from .claims import Claim, Question, best, is_beyond, is_maximized
+from .evidence import TableRow, read_claims
+from .findings import Audit, Contradiction, about
+from .neighbours import compare_neighbours
 from .recheck import problem_of, recheck, recheck_bound
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contradiction:
-    """Something that cannot be true.
-
-    Attributes
-    ----------
-    kind
-        One of the module's table.
-    message
-        A sentence for people, with the numbers.
-    records
-        Who says it: "source: name (method)".
-    instance, instance_sha256, problem
-        The question; None if that could not be read.
-    """
-
-    kind: str
-    message: str
-    records: tuple[str, ...]
-    instance: str | None = None
-    instance_sha256: str | None = None
-    problem: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return {**asdict(self), "records": list(self.records)}
-
-
-@dataclass(slots=True)
-class Audit:
-    """The outcome: contradictions, and how much was looked at.
-
-    Attributes
-    ----------
-    records, questions, plans, certificates
-        How many claims were compared, about how many questions, and how many plans and certificates were
-        verified again.
-    without_plan
-        How many records have an objective, but kept no plan.
-    best_with_plan
-        About how many questions the best objective has a plan that was verified again.
-    instances
-        How many instances that tables name were loaded, and have the hash that they say.
-    unchecked
-        (record, reason) of plans that could not be verified here, such as for want of the instance.
-    tables, no_claims
-        Tables that were read; (table, why) of those that say that they claim nothing.
-    elsewhere
-        Rows of tables about instances that cannot be loaded from here.
-    """
-
-    contradictions: list[Contradiction] = field(default_factory=list)
-    records: int = 0
-    questions: int = 0
-    plans: int = 0
-    certificates: int = 0
-    without_plan: int = 0
-    best_with_plan: int = 0
-    instances: int = 0
-    unchecked: list[tuple[str, str]] = field(default_factory=list)
-    tables: list[str] = field(default_factory=list)
-    no_claims: list[tuple[str, str]] = field(default_factory=list)
-    elsewhere: int = 0
+from .witnessed import compare_with_ledger, count_unwitnessed, witnesses_without_row
 
 
 def audit(
@@ -116,6 +68,9 @@ def audit(
     *,
     best_known: str | os.PathLike[str] = FOLDER,
     plans: str = "all",
+    jobs: int = 1,
+    again: float = 0,
+    draw: str = "",
     progress: Callable[[str], None] = lambda line: None,
 ) -> Audit:
     """Compare all claims about the same questions, and verify their plans again.
@@ -129,6 +84,10 @@ def audit(
     plans
         "all", "optimal" (only of records that say OPTIMAL) or "none": which plans are verified again, and
         certificates of the same records. With "none" the instances of tables are not loaded either.
+    jobs
+        Processes that load and verify.
+    again, draw
+        Seconds in which a sample of rows is made again, and what it is drawn by: the hash of a commit.
     progress
         Called with a line of text for each question whose plans are verified.
 
@@ -139,30 +98,86 @@ def audit(
     """
     evidence = read_claims(paths, without=best_known)
     found = Audit(
+        contradictions=[Contradiction(kind=k, message=m, records=(w,)) for k, w, m in evidence.faults],
         records=len(evidence.claims),
         tables=evidence.tables,
         no_claims=evidence.no_claims,
         elsewhere=evidence.elsewhere,
     )
-    for kind, faults in (("malformed", evidence.malformed), ("table-unread", evidence.unread)):
-        found.contradictions += [
-            Contradiction(kind=kind, message=message, records=(where,)) for where, message in faults
-        ]
-    by_question: dict[Question, list[Claim]] = {}
-    for claim in (*evidence.claims, *_known(best_known)):
-        by_question.setdefault(claim.question, []).append(claim)
     known = read_best_known(best_known)
+    abouts: dict[Question, About] = {}
+    for claim in (*evidence.claims, *_known(best_known)):
+        abouts.setdefault(claim.question, About(known.get(claim.question))).claims.append(claim)
+    for row in evidence.rows:
+        if row.question in abouts:
+            abouts[row.question].rows.append(row)
     found.without_plan = sum(c.objective is not None and c.plan is None for c in evidence.claims)
     found.questions = len({claim.question for claim in evidence.claims})
     # in the order of the instances: what is loaded for one question may do for the next
-    for question, claims in sorted(by_question.items(), key=lambda item: (item[1][0].instance, item[0])):
+    ordered = [item for _, item in sorted(abouts.items(), key=lambda i: (i[1].claims[0].instance, i[0]))]
+    if jobs == 1:
+        _audit_all(ordered, plans, found, progress)
+    else:
+        with ProcessPoolExecutor(jobs) as pool:
+            parts = [ordered[i : i + CHUNK] for i in range(0, len(ordered), CHUNK)]
+            for part, other in zip(parts, pool.map(_audit_part, parts, repeat(plans)), strict=True):
+                progress(f"{part[-1].claims[0].instance}: {other.plans} plans")
+                found.add(other)
+    in_tables = {a.claims[0].question: [c for c in a.claims if c.table is not None] for a in ordered}
+    found.contradictions += compare_neighbours({q: best_of(some) for q, some in in_tables.items() if some})
+    if plans == "all":
+        for ledger in evidence.ledgers:
+            compare_with_ledger(ledger, found)
+    if again:
+        make_again(evidence.claims, found, again, draw, progress)
+    return found
+
+
+CHUNK = 40
+"""Questions that a process audits at a time."""
+
+
+@dataclass(slots=True)
+class About:
+    """All that is on record about one question."""
+
+    known: BestKnown | None
+    claims: list[Claim] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
+
+
+def _audit_part(part: Sequence[About], plans: str) -> Audit:
+    """Return what is found about some questions: the work of a process."""
+    found = Audit()
+    _audit_all(part, plans, found, lambda line: None)
+    return found
+
+
+def _audit_all(part: Sequence[About], plans: str, found: Audit, progress: Callable[[str], None]) -> None:
+    for item in part:
         problems: dict[Question, Problem] = {}
         if plans != "none":
-            _check_instances(claims, problems, found, progress)
-        wrong = _recheck_plans(claims, plans, problems, found, progress)
-        _compare([c for c in claims if id(c) not in wrong], found)
-        _better_than_known(claims, known.get(question), found)
-    return found
+            _check_instances(item.claims, problems, found, progress)
+        for row in item.rows:
+            for fault in derived_faults(row.columns, row.cells, problems.get(row.question)):
+                where = (f"{row.table}: row {row.number}",)
+                found.contradictions.append(
+                    Contradiction(kind="derived-differs", message=fault, records=where)
+                )
+        wrong, right, certified = _recheck_plans(item.claims, plans, problems, found, progress)
+        _compare([c for c in item.claims if id(c) not in wrong], found)
+        _better_than_known(item.claims, item.known, found)
+        count_unwitnessed(item.claims, right, certified, found)
+        witnesses_without_row(item.claims, found)
+
+
+def best_of(claims: Sequence[Claim]) -> tuple[Claim | None, Claim | None]:
+    """Return a claim with the best objective of a question, and one with the best bound."""
+    bounds = [claim for claim in claims if claim.bound is not None]
+    if not bounds:
+        return best([c for c in claims if c.verified]), None
+    pick = min if is_maximized(claims[0].problem) else max
+    return best([c for c in claims if c.verified]), pick(bounds, key=lambda c: c.bound or 0)
 
 
 def compare(claims: Iterable[Claim]) -> list[Contradiction]:
@@ -171,8 +186,8 @@ def compare(claims: Iterable[Claim]) -> list[Contradiction]:
     for claim in claims:
         by_question.setdefault(claim.question, []).append(claim)
     found = Audit()
-    for about in by_question.values():
-        _compare(about, found)
+    for claims_about in by_question.values():
+        _compare(claims_about, found)
     return found.contradictions
 
 
@@ -220,7 +235,7 @@ def _check_instances(
         try:
             problem_of(some[0], loaded)
         except LowtideError as error:
-            found.contradictions.append(_about("instance-differs", str(error), some))
+            found.contradictions.append(about("instance-differs", str(error), some))
             continue
         found.instances += 1
         problems |= loaded
@@ -232,10 +247,16 @@ def _recheck_plans(
     problems: dict[Question, Problem],
     found: Audit,
     progress: Callable[[str], None],
-) -> set[int]:
-    """Verify plans and certificates of a question's claims again; return the identities of wrong claims."""
+) -> tuple[set[int], list[Claim], list[Claim]]:
+    """Verify plans and certificates of a question's claims again.
+
+    Returns
+    -------
+    tuple
+        The identities of wrong claims, the claims whose plan is right, those whose certificate is.
+    """
     if plans == "none":
-        return set()
+        return set(), [], []
     chosen = [c for c in claims if (c.status is Status.OPTIMAL if plans == "optimal" else c.verified)]
     with_plan = [c for c in chosen if c.plan is not None]
     with_certificate = [c for c in chosen if c.certificate is not None]
@@ -246,12 +267,13 @@ def _recheck_plans(
         )
     wrong = set()
     right = []
+    certified = []
     for check, some in ((recheck, with_plan), (recheck_bound, with_certificate)):
         for claim in some:
             result = check(claim, problems)
             if result.fault is not None:
                 kind, message = result.fault
-                found.contradictions.append(_about(kind, message, [claim]))
+                found.contradictions.append(about(kind, message, [claim]))
                 wrong.add(id(claim))
             elif result.unchecked is not None:
                 found.unchecked.append((str(claim), result.unchecked))
@@ -260,17 +282,10 @@ def _recheck_plans(
                 right.append(claim)
             else:
                 found.certificates += 1
+                certified.append(claim)
     first = best([c for c in claims if id(c) not in wrong and c.verified])
     found.best_with_plan += first is not None and any(c.objective == first.objective for c in right)
-    return wrong
-
-
-def best(claims: Sequence[Claim]) -> Claim | None:
-    """Return a claim with the best objective, if one has any."""
-    some = [c for c in claims if c.objective is not None]
-    if not some:
-        return None
-    return (max if is_maximized(some[0].problem) else min)(some, key=lambda c: c.objective or 0)
+    return wrong, right, certified
 
 
 def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, found: Audit) -> None:
@@ -286,7 +301,7 @@ def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, found: 
             if mark is None or (value > mark.value if larger else value < mark.value):
                 said = "nothing" if mark is None else str(mark.value)
                 message = f"{side} {value}, where the best known is {said}"
-                found.contradictions.append(_about("better-than-known", message, [claim]))
+                found.contradictions.append(about("better-than-known", message, [claim]))
 
 
 def _compare(claims: Sequence[Claim], found: Audit) -> None:
@@ -294,9 +309,9 @@ def _compare(claims: Sequence[Claim], found: Audit) -> None:
     add = found.contradictions.append
     for claim in claims:
         if claim.status is Status.OPTIMAL and (claim.objective is None or claim.objective != claim.bound):
-            add(_about("optimal-without-proof", f"objective {claim.objective}, bound {claim.bound}", [claim]))
+            add(about("optimal-without-proof", f"objective {claim.objective}, bound {claim.bound}", [claim]))
         if claim.objective is not None and not claim.verified and claim.status is not Status.FAILED:
-            add(_about("not-verified", f"objective {claim.objective} without a verdict", [claim]))
+            add(about("not-verified", f"objective {claim.objective} without a verdict", [claim]))
     with_plan = [c for c in claims if c.objective is not None and c.verified]
     if not with_plan:
         return
@@ -309,11 +324,11 @@ def _compare(claims: Sequence[Claim], found: Audit) -> None:
         highest = (min if maximized else max)(c.bound for c in above if c.bound is not None)
         side = "below" if maximized else "above"
         message = f"bound {highest} {side} the objective {first.objective} of {first}"
-        add(_about("bound-above-objective", message, [*above, first]))
+        add(about("bound-above-objective", message, [*above, first]))
     none = [c for c in claims if c.status is Status.INFEASIBLE]
     if none:
         message = f"said to be infeasible, but {first} has a plan with objective {first.objective}"
-        add(_about("infeasible-with-plan", message, [*none, first]))
+        add(about("infeasible-with-plan", message, [*none, first]))
     optima: dict[int, list[Claim]] = {}
     for claim in with_plan:
         if claim.status is Status.OPTIMAL and claim.objective is not None:
@@ -321,21 +336,7 @@ def _compare(claims: Sequence[Claim], found: Audit) -> None:
     if len(optima) > 1:
         values = " and ".join(str(value) for value in sorted(optima))
         add(
-            _about(
+            about(
                 "two-optima", f"{values} are all said to be optimal", [c for v in optima.values() for c in v]
             )
         )
-
-
-def _about(kind: str, message: str, claims: Sequence[Claim]) -> Contradiction:
-    """Return a contradiction of claims about one question."""
-    first = claims[0]
-    records = tuple(dict.fromkeys(map(str, claims)))
-    return Contradiction(
-        kind=kind,
-        message=message,
-        records=records,
-        instance=first.instance,
-        instance_sha256=first.sha256,
-        problem=first.problem,
-    )

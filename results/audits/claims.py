@@ -5,7 +5,7 @@ A *question* is an instance (by its hash) and a problem. A *claim* is what one r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,17 @@ from ...models.result import Status
 
 Question = tuple[str, str]
 """Hash of the instance, name of the problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A plan, an allocation or a certificate out of a file of witnesses: where it stands, its JSON object."""
+
+    where: str
+    data: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +47,15 @@ class Claim:
     verified
         Whether the objective is the verifier's.
     plan
-        The file of its plan, or None.
+        The file of its plan, or the plan out of a file of witnesses, or None.
     certificate
-        The file of the proof of its bound, or None.
+        The proof of its bound, likewise.
+    made
+        How the plan of a witness is made again where it is too large to be kept.
+    again
+        Whether it is a row of a method that gives the same objective whenever it runs again.
+    witness
+        Whether it stands in a file of witnesses, and is no row itself.
     table
         The name of the committed table (one beside a ``tables.toml``) that it is a row of, or None.
     date
@@ -58,8 +75,11 @@ class Claim:
     bound: int | None = None
     proof: str | None = None
     verified: bool = True
-    plan: Path | None = None
-    certificate: Path | None = None
+    plan: Path | Packed | None = None
+    certificate: Path | Packed | None = None
+    made: Mapping[str, Any] | None = None
+    again: bool = False
+    witness: bool = False
     table: str | None = None
     date: str | None = None
     version: str | None = None
@@ -100,9 +120,9 @@ def claim_of(
     for key in ("objective", "bound"):
         if record.get(key) is not None and type(record[key]) is not int:
             raise InstanceError(f"{key}: found {show(record[key])}, expected an integer or null")
-    plan, started, certificate = record.get("plan"), record.get("started"), record.get("certificate")
-    if isinstance(certificate, Mapping):
-        certificate = certificate.get("path")
+    started, proof = record.get("started"), record.get("certificate")
+    if isinstance(proof, Mapping):
+        proof = proof.get("document", proof.get("path"))
     return Claim(
         source=source,
         name=name,
@@ -115,12 +135,29 @@ def claim_of(
         bound=record.get("bound"),
         proof=record.get("proof"),
         verified=record.get("verified", record.get("objective") is not None) is True,
-        plan=folder / plan if isinstance(plan, str) else None,
-        certificate=folder / certificate if isinstance(certificate, str) else None,
+        plan=_kept(record.get("plan"), folder, f"{source}: {name}"),
+        certificate=_kept(proof, folder, f"{source}: {name}, certificate"),
+        made=record.get("made"),
+        again=record.get("again") is True,
         table=table,
         date=started[:10] if isinstance(started, str) else None,
         version=record.get("version"),
     )
+
+
+def _kept(item: object, folder: Path, where: str) -> Path | Packed | None:
+    """Return a file by its name, or what a witness brings along."""
+    if isinstance(item, Mapping):
+        return Packed(where, item)
+    return folder / item if isinstance(item, str) else None
+
+
+def best(claims: Sequence[Claim]) -> Claim | None:
+    """Return a claim with the best objective, if one has any."""
+    some = [c for c in claims if c.objective is not None]
+    if not some:
+        return None
+    return (max if is_maximized(some[0].problem) else min)(some, key=lambda c: c.objective or 0)
 
 
 def is_maximized(problem: str) -> bool:

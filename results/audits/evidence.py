@@ -3,9 +3,10 @@
 * the folder of an experiment (it has a folder ``records``);
 * a run record in a file of its own, ``*.json``;
 * a committed table: ``*.jsonl`` or ``*.jsonl.gz`` with one record a line, or ``*.csv`` with at least the
-  columns of `COLUMNS`, or one of which a file ``tables.toml`` beside it says what it claims, or, of a
+  columns of `NEEDED`, or one of which a file ``tables.toml`` beside it says what it claims, or, of a
   ``NAME/table.csv``, one beside ``NAME`` (`lowtide.results.tables.declared`); paths count from the folder of
   the table;
+* a file of witnesses beside a table (`lowtide.results.audits.witnesses`);
 * a best-known file (`lowtide.results.audits.best_known`);
 * any folder around these. What else is in it is passed over, but a ``*.csv`` that is none of these
   is a fault.
@@ -17,7 +18,7 @@ import csv
 import io
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,21 +27,38 @@ from ...instances.formats.strict_json import parse_json, read_bytes, show
 from ...instances.spec import resolved_spec
 from ...models.errors import InstanceError
 from ...models.texts import from_cell
+from ..tables.columns import Columns, column_faults, columns_from_dict, derived_faults, key_of
 from ..tables.declared import (
+    COLUMNS,
     FILE,
     TABLE,
+    Declared,
     declared_of,
     is_elsewhere,
     needed_columns,
+    read_columns,
     read_declared,
     records_of_row,
 )
 from ..tables.store import read_records
 from .best_known import FORMAT, best_known_files, claims_of, read_best_known
-from .claims import Claim, claim_of
+from .claims import Claim, Question, claim_of
+from .ledger import LEDGER, ledger_faults, read_ledger
+from .witnesses import WITNESSES, read_witnesses
 
-COLUMNS = ("instance", "instance_sha256", "problem", "method", "status", "objective", "bound")
+NEEDED = ("instance", "instance_sha256", "problem", "method", "status", "objective", "bound")
 """What a table must have that no ``tables.toml`` tells of."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a committed table, about the first question that it has."""
+
+    table: str
+    number: int
+    cells: Mapping[str, Any]
+    columns: Columns
+    question: Question
 
 
 @dataclass(slots=True)
@@ -49,24 +67,27 @@ class Evidence:
 
     Attributes
     ----------
-    malformed
-        (where, message) of records that are none.
-    unread
-        (where, message) of tables that could not be read.
+    faults
+        (kind, where, message) of what is wrong with records, tables and witnesses by themselves.
     tables
         Committed tables (``*.csv``, ``*.jsonl``) that were read.
     no_claims
         (table, why) of those that say that they claim nothing.
     elsewhere
         How many rows are about instances that cannot be loaded from here.
+    rows
+        Rows with derived cells.
+    ledgers
+        Those of folders all of whose tables were read.
     """
 
     claims: list[Claim] = field(default_factory=list)
-    malformed: list[tuple[str, str]] = field(default_factory=list)
-    unread: list[tuple[str, str]] = field(default_factory=list)
+    faults: list[tuple[str, str, str]] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     no_claims: list[tuple[str, str]] = field(default_factory=list)
     elsewhere: int = 0
+    rows: list[TableRow] = field(default_factory=list)
+    ledgers: list[Mapping[str, Mapping[str, Any]]] = field(default_factory=list)
 
 
 def read_claims(
@@ -96,6 +117,8 @@ def read_claims(
                 _read(item, evidence, seen, named=False)
             for file in sorted(path.rglob(FILE)):
                 _missing(file, evidence)
+                ledger = read_ledger(file.parent)
+                evidence.ledgers += [] if ledger is None else [ledger]
         else:
             _read(path, evidence, seen, named=True)
     return evidence
@@ -116,7 +139,7 @@ def _walk(folder: Path) -> Iterator[Path]:
             continue
         if path.is_dir() and not path.is_symlink():
             yield from _walk(path)
-        elif path.name.endswith((".json", ".jsonl", ".jsonl.gz", ".csv")):
+        elif path.name.endswith((".json", ".jsonl", ".jsonl.gz", ".csv", WITNESSES)):
             yield path
 
 
@@ -125,7 +148,9 @@ def _read(path: Path, evidence: Evidence, seen: set[str], *, named: bool) -> Non
     if real in seen:
         return
     seen.add(real)
-    if path.is_dir():
+    if path.name == WITNESSES:
+        _read_witnesses(path, evidence)
+    elif path.is_dir():
         _take(_records(path, evidence), str(path), path, evidence)
     elif path.name.endswith(".csv"):
         _read_table(path, evidence, named=named)
@@ -152,7 +177,9 @@ def _missing(file: Path, evidence: Evidence) -> None:
     for name in read_declared(file.parent) or ():
         table = file.parent / f"{name}.csv"
         if not table.is_file() and not (file.parent / name / TABLE).is_file():
-            evidence.unread.append((str(table), f"found no such file, expected it, as {FILE} tells of it"))
+            evidence.faults.append(
+                ("table-unread", str(table), f"found no such file, expected it, as {FILE} tells of it")
+            )
 
 
 def _records(path: Path, evidence: Evidence) -> Iterable[tuple[int, Any]]:
@@ -160,8 +187,70 @@ def _records(path: Path, evidence: Evidence) -> Iterable[tuple[int, Any]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         records = read_records(path)
-    evidence.malformed.extend((str(path), str(w.message)) for w in caught)
+    evidence.faults.extend(("malformed", str(path), str(w.message)) for w in caught)
     return enumerate(records, start=1)
+
+
+def _read_witnesses(path: Path, evidence: Evidence) -> None:
+    """Add the claims of a file of witnesses."""
+    try:
+        records = read_witnesses(path)
+    except InstanceError as error:
+        evidence.faults.append(("malformed", str(path), str(error)))
+        return
+    evidence.tables.append(str(path))
+    before = len(evidence.claims)
+    _take(enumerate(records, start=1), str(path), path.parent, evidence, _called(path.with_name(TABLE)))
+    evidence.claims[before:] = [replace(claim, witness=True) for claim in evidence.claims[before:]]
+
+
+def _check_table(path: Path, declared: Declared, content: bytes, evidence: Evidence) -> Columns | None:
+    """Hold a committed table against its ledger and what is said of its columns."""
+    folder = _folder_of(path)
+    ledger = read_ledger(folder)
+    if ledger is None:
+        message = f"found no {LEDGER} in {folder}, expected one beside {FILE}"
+        evidence.faults.append(("ledger-differs", str(path), message))
+    for message in () if ledger is None else ledger_faults(ledger.get(declared.name), content):
+        evidence.faults.append(("ledger-differs", str(path), message))
+    said = read_columns(folder).get(declared.name)
+    columns = None if said is None else columns_from_dict(said, f"{folder / FILE}, {COLUMNS}.{declared.name}")
+    names = next(csv.reader(io.StringIO(content.decode(), newline="")), [])
+    for message in column_faults(declared, columns, names):
+        evidence.faults.append(("column-unclaimed", str(path), message))
+    return columns
+
+
+def _check_row(
+    path: Path,
+    number: int,
+    row: Mapping[str, Any],
+    declared: Declared,
+    columns: Columns,
+    evidence: Evidence,
+    keys: set[tuple[str, ...]],
+) -> None:
+    """Note a row that is there twice, and one with derived cells."""
+    where = f"{path}: row {number}"
+    key = key_of(declared, columns, row)
+    if key in keys:
+        evidence.faults.append(
+            ("row-doubled", where, f"found a second row of {show(list(key))}, expected one")
+        )
+    keys.add(key)
+    sha256 = row.get(declared.questions[0].sha256) if declared.questions else None
+    if columns.derived and sha256:
+        question = (str(sha256), declared.questions[0].problem)
+        evidence.rows.append(TableRow(str(path), number, row, columns, question))
+    elif columns.derived:
+        for message in derived_faults(columns, row, None):
+            evidence.faults.append(("derived-differs", where, message))
+
+
+def _folder_of(path: Path) -> Path:
+    """Return the folder whose ``tables.toml`` tells of a table."""
+    folder = path.resolve().parent
+    return folder if (folder / FILE).is_file() else folder.parent
 
 
 def _read_table(path: Path, evidence: Evidence, *, named: bool) -> None:
@@ -172,10 +261,15 @@ def _read_table(path: Path, evidence: Evidence, *, named: bool) -> None:
     rows = csv.DictReader(io.StringIO(text, newline=""))
     columns = rows.fieldnames or ()
     declared = declared_of(path)
+    kept = None if declared is None else _check_table(path, declared, text.encode(), evidence)
+    keys: set[tuple[str, ...]] = set()
     if declared is not None and declared.no_claims is not None:
         evidence.no_claims.append((str(path), declared.no_claims))
+        for number, row in enumerate(rows, start=2):
+            if kept is not None:
+                _check_row(path, number, row, declared, kept, evidence, keys)
         return
-    needed = COLUMNS if declared is None else needed_columns(declared)
+    needed = NEEDED if declared is None else needed_columns(declared)
     missing = [key for key in needed if key not in columns]
     if missing:
         expected = "a table of records" if declared is None else f"what {FILE} tells of"
@@ -184,7 +278,7 @@ def _read_table(path: Path, evidence: Evidence, *, named: bool) -> None:
             raise InstanceError(f"{path}: {words}")
         if declared is None:
             words += f", or a word about the table in {FILE} beside it"
-        evidence.unread.append((str(path), words))
+        evidence.faults.append(("table-unread", str(path), words))
         return
     evidence.tables.append(str(path))
     if declared is None:
@@ -193,11 +287,13 @@ def _read_table(path: Path, evidence: Evidence, *, named: bool) -> None:
         return
     for number, cells in enumerate(rows, start=2):
         row = {key: from_cell(text or "") for key, text in cells.items()}
+        if kept is not None:
+            _check_row(path, number, row, declared, kept, evidence, keys)
         try:
             evidence.elsewhere += is_elsewhere(declared, row)
             records = list(records_of_row(declared, row, f"row {number}"))
         except InstanceError as error:
-            evidence.malformed.append((f"{path}: row {number}", str(error)))
+            evidence.faults.append(("malformed", f"{path}: row {number}", str(error)))
             continue
         _take(((number, record) for record in records), str(path), path.parent, evidence, _called(path))
 
@@ -223,11 +319,11 @@ def _read_json(path: Path, evidence: Evidence, *, named: bool) -> None:
         data = None
     if isinstance(data, dict) and data.get("format") == FORMAT:
         evidence.claims.extend(claims_of(read_best_known(path), str(path)))
-    elif isinstance(data, dict) and {*COLUMNS} <= {*data}:
+    elif isinstance(data, dict) and {*NEEDED} <= {*data}:
         _take([(0, {"name": path.name, **data})], str(path.parent), path.parent, evidence)
     elif named:
         raise InstanceError(
-            f"{path}: found no object with {', '.join(COLUMNS)}, expected a run record of an experiment, "
+            f"{path}: found no object with {', '.join(NEEDED)}, expected a run record of an experiment, "
             "a table of them or a best-known file"
         )
 
@@ -245,7 +341,7 @@ def _take(
             if claim is not None and table is not None:
                 claim = replace(claim, instance=resolved_spec(claim.instance, str(folder)))
         except InstanceError as error:
-            evidence.malformed.append((f"{source}: {name}", str(error)))
+            evidence.faults.append(("malformed", f"{source}: {name}", str(error)))
             continue
         if claim is not None:
             evidence.claims.append(claim)

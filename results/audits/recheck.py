@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import NamedTuple
 
 from ...instances import Allocation, read_answer, read_certificate
+from ...instances.answers import answer_from_dict
+from ...instances.formats.native_certificate import decode_certificate
 from ...models.certificate import Certificate
 from ...models.errors import InstanceError, LowtideError
 from ...models.flow_proof import FlowProof, ParallelSetting
@@ -14,7 +18,7 @@ from ...models.problems.memory_edges import Edges
 from ...models.problems.problem import Judgement, Problem
 from ...models.verifier.certificate import verify_certificate
 from ..sweeps.job import load_question
-from .claims import Claim, Question
+from .claims import Claim, Packed, Question
 
 
 class Recheck(NamedTuple):
@@ -51,10 +55,14 @@ def recheck(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
     assert claim.plan is not None
     if claim.problem not in PROBLEMS:
         return Recheck(unchecked=f"no rule to recompute the objective of {claim.problem!r}")
-    if not claim.plan.is_file():
+    if isinstance(claim.plan, Path) and not claim.plan.is_file():
         return Recheck(fault=("plan-missing", f"found no file {claim.plan}, expected its plan"))
     try:
-        answer = read_answer(claim.plan)
+        answer = (
+            answer_from_dict(claim.plan.data, claim.plan.where)
+            if isinstance(claim.plan, Packed)
+            else read_answer(claim.plan)
+        )
     except InstanceError as error:
         return Recheck(fault=("plan-invalid", f"the plan cannot be read: {error}"))
     made_for, source = _made_for(answer)
@@ -141,10 +149,13 @@ def _read_certificate(claim: Claim, problem: Problem) -> Certificate | Recheck:
     """Return the certificate, one for the problem and its setting, or what is wrong with it."""
     path = claim.certificate
     assert path is not None
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         return Recheck(fault=("certificate-missing", f"found no file {path}, expected its certificate"))
     try:
-        certificate = read_certificate(path)
+        if isinstance(path, Packed):
+            certificate = decode_certificate(json.dumps(path.data).encode(), path.where)
+        else:
+            certificate = read_certificate(path)
     except InstanceError as error:
         return Recheck(fault=("certificate-invalid", f"the certificate cannot be read: {error}"))
     if certificate.setting != problem.setting(getattr(certificate.setting, "edges", ())):

@@ -18,9 +18,10 @@ from ...instances.formats.strict_json import parse_toml, read_bytes
 from ...models.errors import BackendUnavailable, InstanceError, UsageError
 from ...models.files import check_writable, write_whole
 from ...models.problems import PROBLEMS
-from ..audits.audit import Contradiction, compare
+from ..audits.audit import compare
 from ..audits.best_known import BestKnown, read_best_known
 from ..audits.claims import Question, claim_of, is_maximized
+from ..audits.findings import Contradiction
 from ..tables.cells import STATUSES
 from ..tables.store import DamagedRecordWarning, missing_runs, read_records
 from .report_charts import SPARK_HEIGHT, SPARK_WIDTH, Chart, memory_chart

@@ -23,7 +23,9 @@ everywhere). Rows with one of the listed values
 in a column of ``elsewhere`` are about instances that cannot be loaded from here.
 
 The two columns are written with `with_questions` (`lowtide.results.tables.spec`); ``lowtide audit`` reads all
-of it.
+of it. What the other columns are says ``[columns.NAME]`` (`lowtide.results.tables.columns`). A claim with
+``again = true`` is of a method that gives the same objective whenever it runs, without options: the audit
+makes some of its rows again.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ from ...models.errors import InstanceError
 from ...models.problems import PROBLEMS
 
 FILE = "tables.toml"
+COLUMNS = "columns"
+"""What says of all tables what their columns are."""
 TABLE = "table.csv"
 """The rows of an experiment, in a folder of its own beside `FILE`."""
 
@@ -69,6 +73,7 @@ class TableClaim:
     status: str | None = None
     gap: str | None = None
     proven: str | bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +154,14 @@ def read_declared(folder: str | os.PathLike[str]) -> dict[str, Declared] | None:
         data = tomllib.loads(read_bytes(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InstanceError(f"{path}: found no TOML ({error})") from None
-    return {name: _declared(name, value, f"{path}, {name}") for name, value in data.items()}
+    return {n: _declared(n, value, f"{path}, {n}") for n, value in data.items() if n != COLUMNS}
+
+
+def read_columns(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a folder's ``tables.toml`` says of columns, by the name of the table."""
+    path = Path(folder) / FILE
+    found: dict[str, Any] = tomllib.loads(read_bytes(path).decode()).get(COLUMNS, {})
+    return found
 
 
 def declared_of(path: Path) -> Declared | None:
@@ -202,6 +214,12 @@ def columns_with_questions(declared: Declared, columns: Sequence[str]) -> list[s
     return [*columns, *(name for name in dict.fromkeys(added) if name not in columns)]
 
 
+def declared_columns(declared: Declared) -> list[str]:
+    """Return the columns that make a table's questions and claims."""
+    made_of = [q.instance or "" for q in declared.questions]
+    return [*needed_columns(declared), *(n for text in made_of for n in re.findall(r"\{([^}]*)\}", text))]
+
+
 def needed_columns(declared: Declared) -> list[str]:
     """Return the columns that a table must have for its claims to be read."""
     found: list[str] = []
@@ -241,6 +259,7 @@ def records_of_row(declared: Declared, row: Row, where: str) -> Iterator[dict[st
             found = _record(claim, row, where)
             if found is not None:
                 yield {
+                    "again": claim.again,
                     "instance": spec,
                     "instance_sha256": row[question.sha256],
                     "problem": question.problem,
@@ -266,6 +285,9 @@ def _record(claim: TableClaim, row: Row, where: str) -> dict[str, Any] | None:
         status = "unknown" if objective is None else "optimal" if objective == bound else "feasible"
         if objective is None and bound is None:
             return None
+    if (objective is not None) is not (status in ("optimal", "feasible")):
+        said = "nothing" if objective is None else str(objective)
+        raise InstanceError(f"{where}, {claim.objective}: found {said} beside status {status}")
     return {
         "method": filled(claim.method, row),
         "status": status,
@@ -327,6 +349,7 @@ _CLAIM = {
     "status": Field(is_text, "a column"),
     "gap": Field(is_text, "a column"),
     "proven": Field(lambda v: v is True or is_text(v), "a column or true"),
+    "again": Field(lambda v: v is True, "true"),
 }
 _NONE = {"no_claims": required(Field(is_text, "a string that says why"))}
 

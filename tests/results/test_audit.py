@@ -13,7 +13,7 @@ import pytest
 
 from lowtide.instances.catalogue import Bounds, entries
 from lowtide.models.errors import InstanceError
-from lowtide.results.audits.audit import Audit, audit
+from lowtide.results.audits.audit import audit
 from tests.commands import answer, within
 from tests.experiments import proved, run, write
 

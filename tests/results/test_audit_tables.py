@@ -15,9 +15,12 @@ import pytest
 import lowtide as lt
 from lowtide.instances import load_problem, write_answer
 from lowtide.models.errors import InstanceError
-from lowtide.results.audits.audit import Audit, audit
+from lowtide.results.audits.audit import audit
 from lowtide.results.audits.best_known import read_best_known, update
 from lowtide.results.audits.evidence import read_claims
+from lowtide.results.audits.findings import Audit
+from lowtide.results.audits.ledger import ledger_of, write_ledger
+from lowtide.results.audits.witnesses import read_witnesses
 from lowtide.results.certificates import with_certificate
 from lowtide.results.tables.declared import filled, read_declared, with_questions
 from tests.commands import answer, within
@@ -38,6 +41,16 @@ claims = [
     { method = "reference", objective = "reference", bound = "below" },
 ]
 elsewhere = { graph = ["secret"] }
+
+[columns.small]
+key = ["graph"]
+derived = { ops = "graph_ops", ratio = "reference / below" }
+
+[columns.speed]
+key = ["what"]
+measured = ["seconds"]
+derived = { half = "seconds / 2" }
+quoted = { published = "a paper" }
 """
 
 
@@ -63,6 +76,8 @@ def folder(tmp_path: Path) -> Path:
                 "below": best.bound - 1,
                 "weak": 2 * best.bound,
                 "gap": (best.bound + 1) / (2 * best.bound),
+                "ops": len(problem.graph.ops),
+                "ratio": plain.objective / (best.bound - 1),
             }
         )
         certificate = found / "answers" / f"{graph}.proof.json.gz"
@@ -73,7 +88,7 @@ def folder(tmp_path: Path) -> Path:
         records.append({**record, "name": graph, "instance": spec, "instance_sha256": problem.graph.sha256})
     (found / "answers" / "records.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records))
     (found / "tables.toml").write_text(DECLARED)
-    (found / "speed.csv").write_text("what,seconds\nx,1.5\n")
+    (found / "speed.csv").write_text("what,seconds,half,published\nx,1.5,0.75,41\ny,3,1.5,43\n")
     declared = read_declared(found)
     assert declared is not None
     rows = with_questions(declared["small"], [*rows, {"graph": "secret", "peak": 3}], found)
@@ -82,6 +97,7 @@ def folder(tmp_path: Path) -> Path:
         writer.writeheader()
         writer.writerows(rows)
     update(read_claims([found]).claims, tmp_path / "best.json")
+    write_ledger(found, ledger_of(found, audited(found).unwitnessed))
     return found
 
 
@@ -277,12 +293,15 @@ def test_the_committed_tables_say_nothing_that_cannot_be() -> None:
 
 def test_committed_paths_count_from_their_folder() -> None:
     folder = RESULTS / "experiments"
-    for path in (*folder.rglob("*.csv"), folder / "answers/records.jsonl"):
+    for path in folder.rglob("*.csv"):
         for line in path.read_text().splitlines():
             assert not re.search(r"""(^|[,"=])[/~]""", line), f"{path.name}: {line[:200]}"
-    for path in (*folder.glob("answers/*/*.json.gz"), *folder.glob("offsets_heights/plans/*.json.gz")):
+    for path in folder.glob("offsets_heights/plans/*.json.gz"):
         text = gzip.decompress(path.read_bytes()).decode()
         assert not re.search('"source": "[/~]', text), path.name
+    for path in folder.glob("*/witnesses.jsonl.xz"):
+        for record in read_witnesses(path):
+            assert not re.search(r"(^|=)[/~]", record["instance"]), record["instance"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ plan.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import lowtide as lt
@@ -56,8 +57,10 @@ def rows_of(spec: str, devices: int, percent: int) -> Iterator[Row]:
     assert least is not None
     asked = f"{spec}?machine={MACHINE}&processors={devices}&memory={least * percent // 100}"
     problem = load_problem(lt.Distributed, asked)
+    fewer = _fewer(spec, devices, problem)
     for method in METHODS:
-        result = lt.solve(problem, method, time_limit=SECONDS, threads=1)
+        hint = fewer if method == "auto" else None
+        result = lt.solve(problem, method, time_limit=SECONDS, threads=1, hint=hint)
         verdict = result.verification
         seen = verdict if result.plan is not None and isinstance(verdict, Verification) else None
         yield {
@@ -76,6 +79,16 @@ def rows_of(spec: str, devices: int, percent: int) -> Iterator[Row]:
         if method == "auto" and (spec, devices, percent) in PICTURES:
             assert result.plan is not None
             _draw(graph, result.plan, PICTURES[spec, devices, percent], problem.memories, problem.capacities)
+
+
+def _fewer(spec: str, devices: int, problem: lt.Distributed) -> Plan | None:
+    """Return what `auto` finds for the next fewer devices of the same memory: a plan for more, too."""
+    smaller = [count for count in DEVICES if count < devices]
+    if not smaller:
+        return None
+    asked = f"{spec}?machine={MACHINE}&processors={max(smaller)}&memory={problem.capacities[0]}"
+    plan = lt.solve(load_problem(lt.Distributed, asked), time_limit=SECONDS, threads=1).plan
+    return None if plan is None else replace(plan, machine=problem.machine)
 
 
 def _draw(
