@@ -23,10 +23,16 @@ from typing import Any, get_args, get_type_hints
 
 from ...models.errors import LowtideError, UsageError
 from ...models.texts import one_line
+from ..audits.ledger import read_ledger
 from ..tables.spec import Part, Row, filled, latex, markdown
 from .running import HERE, Case, into_documents, lowtide, read_rows, records_of, say, write_rows
 
 ONLY = "what the names of cases contain; their rows are printed, and what is committed stays"
+WORDS = {
+    "optimal": "rows that say optimal",
+    "bounds": "rows whose bound nothing but the row says",
+    "feasible": "other rows with an objective",
+}
 OUT = "keep the runs there, and go on with those that are there; with --table: where the text goes"
 
 
@@ -192,7 +198,20 @@ def text_of(name: str, rows: list[Row], what: str = "text") -> list[Part]:
     of = getattr(module, what, getattr(module, "text", lambda rows: {"table": module.TABLE.of(rows)}))
     own = HERE / name / f"{what}.md"
     template = own if own.exists() else HERE / name / "text.md"
-    return filled(template.read_text(), {**vars(module), "rows": len(rows), **of(rows)})
+    parts = filled(template.read_text(), {**vars(module), "rows": len(rows), **of(rows)})
+    return [*parts, *witnesses_of(name)] if what == "text" else parts
+
+
+def witnesses_of(name: str) -> list[Part]:
+    """Return a paragraph on the rows of a table that no witness shows, as the ledger counts them."""
+    entry = (read_ledger(HERE) or {}).get(name, {})
+    counts = [f"{n:,} {WORDS[lacking]}" for lacking, n in entry.get("unwitnessed", {}).items()]
+    said = f"Without a plan that is kept and verified again: {', '.join(counts)}."
+    return (
+        [f"{said} Only their hashes in `ledger.json` hold them, and what the audit makes again."]
+        if counts
+        else []
+    )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 from lowtide.instances.catalogue import Bounds, entries
 from lowtide.models.errors import InstanceError
 from lowtide.results.audits.audit import audit
+from lowtide.results.audits.findings import Audit
 from tests.commands import answer, within
 from tests.experiments import proved, run, write
 

@@ -66,6 +66,7 @@ def folder(tmp_path: Path) -> Path:
         problem = lt.Peak(lt.load(spec))
         best, plain = lt.solve(problem, threads=1), lt.solve(problem, "reference")
         assert best.bound is not None
+        assert plain.objective is not None
         rows.append(
             {
                 "graph": graph,
