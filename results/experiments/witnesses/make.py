@@ -24,7 +24,6 @@ import lowtide as lt
 
 from ....instances import load_problem, read_answer, write_answer
 from ....solvers.registry import ROOMS
-from ...certificates import with_certificate
 from ...audits.claims import Claim, Question, best, is_maximized
 from ...audits.evidence import read_claims
 from ...audits.witnesses import (
@@ -36,6 +35,7 @@ from ...audits.witnesses import (
     read_witnesses,
     write_witnesses,
 )
+from ...certificates import with_certificate
 from ..running import HERE, from_folder, say
 
 HINTS = {f"catalogue:minimalloc/{name}": HERE / f"offsets_heights/best/{name}.json" for name in "DJ"}
