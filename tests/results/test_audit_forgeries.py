@@ -31,8 +31,7 @@ def copied(target: Path, names: Sequence[str] = SMALL) -> Path:
     folder = target / "results"
     folder.mkdir()
     for name in names:
-        keep = ("*.csv", "*.toml", "*.xz", "*.json.gz", "machines", "graphs")
-        shutil.copytree(HERE / name, folder / name, ignore=_other_than(keep))
+        shutil.copytree(HERE / name, folder / name, ignore=shutil.ignore_patterns("*.svg", "*.md", "*.py*"))
     blocks = (HERE / FILE).read_text().split("\n[")
     wanted = [b for b in blocks[1:] if b.lstrip("[").partition("]")[0].removeprefix("columns.") in names]
     (folder / FILE).write_text("".join(f"[{block}\n" for block in wanted))
@@ -41,14 +40,6 @@ def copied(target: Path, names: Sequence[str] = SMALL) -> Path:
     assert committed is not None
     write_ledger(folder, {name: committed[name] for name in names})
     return folder
-
-
-def _other_than(patterns: Sequence[str]) -> Callable[[str, list[str]], set[str]]:
-    def ignored(folder: str, names: list[str]) -> set[str]:
-        inside = Path(folder).name in patterns
-        return {n for n in names if not inside and not any(Path(n).match(p) for p in patterns)}
-
-    return ignored
 
 
 def audited(folder: Path, **options: Any) -> Audit:
