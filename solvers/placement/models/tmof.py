@@ -166,7 +166,7 @@ def _solve(
     def plan(built: tmof_milp.TmofModel, value: Callable[[Any], float]) -> Any:
         read = [decode(built, value, g) for g in range(len(built.slots))]
         read += read[:1] * (len(parts) - len(read))
-        exact = [*data, *data[:1] * (len(parts) - len(data))]
+        exact = [*data, *[data[0]] * (len(parts) - len(data))]
         items = [
             Part(lane, coarse(some), walks) for lane, some, (_, walks) in zip(parts, exact, read, strict=True)
         ]
