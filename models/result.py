@@ -87,7 +87,7 @@ class Result:
     evidence
         What a certificate of the bound can be made from, if the method kept it; it is no part of the record.
     about
-        What the problem says of the answer besides its objective (`lowtide.Problem.facts`): peaks, traffic,
+        What the problem says of the answer besides its objective (``Problem.facts``): peaks, traffic,
         stages; its record has them among the `facts`.
     seconds
         Of building, solving and verifying; of proving the certificate and checking it.

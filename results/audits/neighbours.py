@@ -20,7 +20,7 @@ from .findings import Contradiction, about
 
 MORE = ("memory", "device", "host", "ssd", "bound", "processors", "devices")
 """Options of questions that are amounts: of bytes, processors, devices."""
-FREER = {"order": "free", "recompute": "1", "start": "anywhere"}
+FREER = (("order", "free"), ("recompute", "1"), ("start", "anywhere"))
 """Options that allow more with this value than without it."""
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z%]*)")
@@ -53,10 +53,10 @@ def keys_of(claim: Claim) -> Iterable[tuple[tuple[str, ...], float]]:
         spec = parse_spec(claim.instance)
     except LowtideError:
         return
-    for name in (*MORE, *FREER):
+    for name, freer in (*((name, None) for name in MORE), *FREER):
         text = spec.options.get(name)
-        if name in FREER:
-            if text not in (None, FREER[name]):
+        if freer is not None:
+            if text not in (None, freer):
                 continue
             amount, unit = float(text is not None), ""
         else:

@@ -50,7 +50,7 @@ ROOM = Room(
             "beam search over executed sets, best peak first",
             proves=BOUND,
             options=(Option("width", 64, "states kept per step"),),
-            kernels=PEAK_KERNELS[2:],
+            kernels=PEAK_KERNELS[::2],
         ),
         _search(
             "downsets",

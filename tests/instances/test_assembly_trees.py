@@ -131,7 +131,7 @@ def test_a_hundred_thousand_fronts() -> None:
         ("grid=50x", 'option grid: found "50x", expected a text like 50x50'),
         ("grid=2x2x2x2", "option grid"),
         ("grid=0x4", "found 0x4, expected sides >= 1"),
-        ("grid=2000x2000&leaf=1", "found 4000000 points, expected at most 1000000"),
+        ("grid=2000x2000&leaf=1", "some 16,000,004 ops and operands, expected at most 1,000,000"),
         ("stencil=ball", "expected star or box"),
         ("train=1", "unknown option 'train'"),
     ],

@@ -46,7 +46,7 @@ def test_settings_of_the_planner_and_bounds_are_through(monkeypatch: pytest.Monk
         monkeypatch.setattr(placement_auto, name, nothing)
     monkeypatch.setattr(cheap, "raise_cheap_bounds", nothing)
     machine = "a100-40g-pcie3"
-    problem = load_problem("placement", "catalogue:harpoon", machine=machine, device="16B", periodic=True)
+    problem = load_problem("placement", "catalogue:harpoon", machine=machine, device="14B", periodic=True)
     assert_exhausted(solved(problem), "every setting of the planner")
 
 
