@@ -372,7 +372,7 @@ class Distributed(Problem):
             uses += [(x.start + link.latency, end, lane, x.tensor) for lane in link.lanes]
         free: dict[str, int] = {}
         for begin, end, lane, tensor in sorted(use for use in uses if use[0] < use[1]):
-            if begin < free.get(lane, 0):
+            if begin < free.get(lane, begin):
                 said = (
                     f"tensor {tensor} is sent over {lane} at {begin} ns, expected not before {free[lane]} ns"
                 )

@@ -287,6 +287,15 @@ def test_wrong_answers_are_refused() -> None:
         problem.read(replace(plan, machine=pair(latency=1)))
 
 
+def test_a_transfer_before_time_0_is_refused() -> None:
+    problem = lt.Distributed(fork(), pair())
+    good = problem.read(lt.solve(problem, "heft", threads=1).plan)
+    early = replace(good, starts=(-9, *good.starts[1:]), transfers=(lt.Send(0, 0, 1, -5),))
+    judged = problem.judge(problem.read(early))
+    assert judged.objective is None
+    assert "shape" in {v.kind for v in judged.violations}
+
+
 def test_what_is_freed_too_early_is_noticed() -> None:
     problem = lt.Distributed(fork(), pair())
     plan = problem.lower(problem.read(lt.solve(problem, threads=1).plan))

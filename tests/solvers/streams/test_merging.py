@@ -7,7 +7,6 @@ import json
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -20,44 +19,9 @@ from lowtide.solvers.streams.merging import best_merges
 from tests.commands import answer, refused
 from tests.effort import seeds
 from tests.oracles.brute_streams import fastest_stages
+from tests.solvers.streams.merges import question
 
 SCHEDULES = Path(__file__).parents[2] / "data/ios/schedules"
-
-
-def question(seed: int) -> lt.Streams:
-    """Return ops in two layers or three, of which those of a layer that read the same may be merged."""
-    rng = Random(seed)
-    tensors, before = [lt.Tensor(name="in", nbytes=1, initial=True)], [0]
-    ops: list[lt.Op] = []
-    alike: dict[tuple[int, ...], list[int]] = {}
-    for _ in range(rng.randint(2, 3)):
-        made = []
-        for _ in range(rng.randint(1, 3)):
-            if len(ops) == 6:
-                break
-            reads = tuple(before if rng.random() < 0.6 else before[:1])
-            alike.setdefault(reads, []).append(len(ops))
-            made.append(len(tensors))
-            ops.append(
-                lt.Op(
-                    name=f"o{len(ops)}",
-                    reads=reads,
-                    writes=(len(tensors),),
-                    duration_ns=rng.randint(1, 9),
-                    share=rng.randint(1, 4),
-                )
-            )
-            tensors.append(lt.Tensor(name=f"t{len(tensors)}", nbytes=1, final=rng.random() < 0.2))
-        before = made or before
-    merges = [
-        {"ops": [f"o{i}" for i in some], "duration_ns": rng.randint(1, 14), "share": rng.randint(1, 4)}
-        for group in alike.values()
-        for count in (2, 3)
-        for some in combinations(group, count)
-    ]
-    graph = lt.Graph(name="layers", tensors=tuple(tensors), ops=tuple(ops), provenance={"merges": merges})
-    contention = rng.choice(("fluid", "half-serial"))
-    return lt.Streams(graph, contention=contention, parts=4, sync_ns=rng.choice((0, 2)))
 
 
 def oracle(problem: lt.Streams) -> int:
