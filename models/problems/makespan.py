@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import index
 from typing import Any, ClassVar
 
 from ..checks import check_type, set_bytes
@@ -205,7 +206,10 @@ class Makespan(Problem):
             raise InstanceError(f"found {len(item)} starts, expected {n}")
         if self.has_choice and len(item) != 2 * n:
             raise InstanceError(f"found {len(item)} integers, expected {n} starts and {n} alternatives")
-        answer = tuple(int(s) for s in item)
+        try:
+            answer = tuple(map(index, item))
+        except TypeError:
+            raise InstanceError("found starts of other things, expected integers") from None
         for i, a in enumerate(answer[n:]):
             if not 0 <= a < len(self.alternatives[i]):
                 raise InstanceError(

@@ -7,7 +7,8 @@ Hence x is on every path of each graph with merges, too, and blocks between such
 the least total is that of all choices.
 
 Within a memory, what a block holds for later ones depends on its merges, and those of earlier blocks are not
-thought over: then nothing is said of other choices.
+thought over. With a number of groups at most, the program puts no independent ops into one group, which may
+be faster. In both cases nothing is said of other choices.
 """
 
 from __future__ import annotations

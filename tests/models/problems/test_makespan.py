@@ -54,7 +54,9 @@ def test_plan_is_read_back() -> None:
     assert problem.evaluate((0, 4, 1)) == 6
 
 
-@pytest.mark.parametrize("item", ["text", 5, (0, 1), None])
+@pytest.mark.parametrize(
+    "item", ["text", 5, (0, 1), None, (0, 1, None), (0, 1, 1.7), (0, 1, float("nan")), (0, 1, "2")]
+)
 def test_what_is_no_answer_is_refused(item: object) -> None:
     with pytest.raises(lt.InstanceError, match="found"):
         Makespan(two_branches()).read(item)

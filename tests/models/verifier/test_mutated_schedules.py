@@ -1,4 +1,4 @@
-"""Mutated plans of makespan, distributed and streams: accepted is what the definitions allow, nothing else."""
+"""Mutated plans of makespan, distributed and streams: accepted is what the definitions allow."""
 
 from __future__ import annotations
 
