@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, ClassVar
 
 from ..checks import check_integer, check_type
@@ -110,7 +111,10 @@ class ParallelMemory(Problem):
                 raise InstanceError(
                     f"found {type(item).__name__}, expected a Moment, a Plan, or finished and running ops"
                 )
-            finished, running = (tuple(sorted(int(i) for i in part)) for part in item)
+            try:
+                finished, running = (tuple(sorted(map(index, part))) for part in item)
+            except TypeError:
+                raise InstanceError("found a moment of other things, expected two sets of ops") from None
             item = Moment(finished=finished, running=running)
         self._check(item)
         return item

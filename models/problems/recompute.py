@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import index
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ..checks import check_type, set_bytes
@@ -240,7 +241,10 @@ class Recompute(Problem):
         if all(isinstance(a, ACTIONS) for a in item):
             _check_actions(self, item)
             return tuple(item)
-        ops = [int(i) for i in item]
+        try:
+            ops = [index(i) for i in item]
+        except TypeError:
+            raise InstanceError("found ops of other things, expected integers or actions") from None
         for i in ops:
             if not 0 <= i < len(self.graph.ops):
                 raise InstanceError(f"found op {i}, expected an index in [0, {len(self.graph.ops)})")

@@ -90,3 +90,16 @@ def test_satisfying_needs_capacities() -> None:
 def test_fixed_offset_that_contradicts_its_alignment() -> None:
     with pytest.raises(lt.InstanceError, match="buffer 'x': found fixed offset 3, expected a multiple"):
         Offsets(Buffers(buffers=(replace(X, offset=3, alignment=2),)))
+
+
+@pytest.mark.parametrize("number", [1.7, None, "1", float("inf")])
+def test_numbers_of_answers_that_are_no_integers_are_refused(number: object) -> None:
+    graph = lt.load("catalogue:diamond")
+    asked: list[tuple[Any, object]] = [
+        (lt.ParallelMemory(graph), ([0], [number])),
+        (lt.Recompute(graph, 10**6), [0, 1, 2, number]),
+        (lt.Makespan(graph), [0, 1, 2, number]),
+    ]
+    for problem, item in asked:
+        with pytest.raises(lt.InstanceError, match="of other things"):
+            problem.read(item)

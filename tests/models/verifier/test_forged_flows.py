@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,8 @@ def other_graph(rng: Random, graph: lt.Graph) -> lt.Graph:
         op = replace(op, after=tuple({*op.after, rng.randrange(k)}))
     elif kind in ("reads", "writes"):
         t = rng.randrange(len(graph.tensors))
-        op = replace(op, inplace=(), **{kind: tuple({*getattr(op, kind)} ^ {t})})
+        changed_rows: dict[str, Any] = {kind: tuple({*getattr(op, kind)} ^ {t})}
+        op = replace(op, inplace=(), **changed_rows)
     else:
         op = replace(op, after=())
     return replace(graph, ops=(*graph.ops[:k], op, *graph.ops[k + 1 :]))

@@ -66,7 +66,7 @@ def attack(name: str, seed: int, changes: int = 10) -> Counter[str]:
             assert faults(graph, changed, in_turn=False) == set(), where
             assert verdict.makespan == end_of(changed), where
         try:
-            answer = problem.read(changed)  # type: ignore[arg-type]
+            answer = problem.read(changed)
         except lt.InstanceError:
             seen["refused"] += 1
             continue

@@ -100,6 +100,7 @@ def attack_orders(seed: int, changes: int = 10) -> Counter[str]:
     answer = problem.read(result.plan)
     assert isinstance(answer, StreamOrder)
     answer = with_flow(problem, answer)
+    assert isinstance(answer, StreamOrder)
     for _ in range(changes):
         changed = change_of_order(rng, problem, answer)
         if rng.random() < 0.3:
