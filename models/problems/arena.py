@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from operator import index
 from typing import Any, ClassVar, NamedTuple
 
 from ..buffers import Buffers
@@ -152,9 +153,11 @@ class Arena(Problem):
         many = len(self.graph.tensors) + len(self.graph.ops)
         if len(item.addresses) != many:
             raise InstanceError(f"found {len(item.addresses)} addresses, expected {many}")
-        return Addressed(
-            tuple(map(int, item.order)), tuple(None if x is None else int(x) for x in item.addresses)
-        )
+        try:
+            addresses = tuple(None if x is None else index(x) for x in item.addresses)
+        except TypeError:
+            raise InstanceError("found addresses of other things, expected integers or None") from None
+        return Addressed(tuple(map(int, item.order)), addresses)
 
     def _of_plan(self, plan: Plan) -> Addressed:
         verdict = verify(self.graph, plan)

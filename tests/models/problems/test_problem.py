@@ -103,3 +103,11 @@ def test_numbers_of_answers_that_are_no_integers_are_refused(number: object) -> 
     for problem, item in asked:
         with pytest.raises(lt.InstanceError, match="of other things"):
             problem.read(item)
+
+
+@pytest.mark.parametrize("number", [1.7, "1", float("inf")])
+def test_addresses_that_are_no_integers_are_refused(number: Any) -> None:
+    graph = lt.load("catalogue:diamond")
+    addresses = (number,) * (len(graph.tensors) + len(graph.ops))
+    with pytest.raises(lt.InstanceError, match="addresses of other things"):
+        lt.Arena(graph).read(lt.Addressed((0, 1, 2, 3), addresses))
