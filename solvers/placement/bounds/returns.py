@@ -56,7 +56,7 @@ def raise_by_returns(
     if access[0].bytes_per_s is not None:
         return beyond
     data = recompute_data(Recompute(graph), bundled=False)
-    ways, path = _ways(problem, data), longest_path(data)
+    ways, path = ways_of(problem, data), longest_path(data)
     until = context.elapsed() + seconds
     for count in MOMENTS:
         moments = evenly(data, path, count)
@@ -88,7 +88,7 @@ def evenly(data: RecomputeData, path: Sequence[int], count: int) -> list[int]:
     return [path[place] for place in sorted(places)]
 
 
-def _ways(problem: Placement, data: RecomputeData) -> Ways:
+def ways_of(problem: Placement, data: RecomputeData) -> Ways:
     """Return what the channels of the first tier carry, and where initial values may start."""
     machine, tensors = problem.machine, problem.graph.tensors
     device = machine.tiers[0].name

@@ -191,14 +191,10 @@ def forget(w: World, tier: int, needed: int, beyond: int) -> bool:
             tensor[i].clean_host -= 1
         else:
             tensor[i].slow_bytes -= nbytes
-        if chunk[c].on_slow == VALID:
-            tensor[i].slow_bytes += nbytes
-            relist(w, i)
-        else:
-            tensor[i].clean -= 1
-            tensor[i].dirty += 1
-            relist(w, i)
-            shift_away(w, i, nbytes)
+        tensor[i].clean -= 1
+        tensor[i].dirty += 1
+        relist(w, i)
+        shift_away(w, i, nbytes)
         needed -= nbytes
     return True
 

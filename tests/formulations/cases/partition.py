@@ -31,9 +31,19 @@ def partition_battery() -> list[tuple[Any, Verdict | None]]:
     return found
 
 
+def one_after_another() -> lt.Partition:
+    """Two ops that one memory has no room for: both, and what passes between them, out and in: 14 ns."""
+    g = lt.GraphBuilder()
+    weights = [g.tensor(f"w{k}", 4, initial=True, final=True) for k in range(2)]
+    modes = [lt.Mode(duration_ns=3, processors=("acc",))]
+    g.op("a", reads=[weights[0]], writes=[g.tensor("x", 4)], modes=modes)
+    g.op("b", reads=[weights[1], "x"], modes=modes)
+    return lt.Partition(g.build(), {"acc": 2}, 5, 10**9, objective="latency")
+
+
 @cache
 def latency_battery() -> list[tuple[Any, Verdict | None]]:
-    problems = [random_latency(seed) for seed in range(12)]
+    problems = [*(random_latency(seed) for seed in range(12)), one_after_another()]
     return [(p, proved(least_load(p))) for p in problems]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,16 @@ def groups(formulation: ModuleType, problem: lt.Streams) -> Verdict:
     return verdict_of(solved(formulation, problem, built, read, lambda ns: ns))
 
 
+def unread() -> lt.Streams:
+    """Two tensors that nobody reads: they do not fit beside each other, nor do their ops."""
+    g = lt.GraphBuilder()
+    for name in "ab":
+        g.op(name, writes=[g.tensor(f"of {name}", 5)], duration=3)
+    graph = g.build()
+    halves = tuple(replace(op, share=2) for op in graph.ops)
+    return lt.Streams(replace(graph, ops=halves), contention="fluid", parts=4, memory=5)
+
+
 def groups_battery() -> list[tuple[Any, Verdict | None]]:
     return [
         (
@@ -34,7 +45,7 @@ def groups_battery() -> list[tuple[Any, Verdict | None]]:
                 )
             ),
         )
-        for p in map(stages_question, (*range(20), 56, 84))
+        for p in (*map(stages_question, (*range(20), 56, 84)), unread())
     ]
 
 

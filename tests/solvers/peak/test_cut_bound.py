@@ -188,6 +188,18 @@ def test_time_that_is_up_within_a_flow_leaves_a_bound(patience: int, monkeypatch
         assert found.value == op_cost(graph, found.op, frozenset(found.downset))
 
 
+def test_a_flow_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(least_memory, "PLAIN_BUDGET", 100)
+    looks: list[None] = []
+    found = cut_bound(
+        load("gen:layered?layers=12&width=6&train=1"),
+        expired=lambda: bool(looks.append(None)),
+        compiled=False,
+    )
+    assert found.complete
+    assert len(looks) > 3 * found.flows
+
+
 @pytest.mark.slow
 def test_no_masks_are_made_where_they_would_be_large() -> None:
     """Masks of ancestors take n^2 / 8 bytes: 55 MB here."""

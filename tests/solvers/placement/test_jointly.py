@@ -6,10 +6,11 @@ from random import Random
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.recompute.data import recompute_data
 from lowtide.models.errors import InstanceError, UsageError
 from lowtide.models.machine import Access, Machine, Processor, Tier
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement.bounds.returns import raise_by_returns
+from lowtide.solvers.placement.bounds.returns import raise_by_returns, ways_of
 from lowtide.solvers.placement.jointly import in_reference_order
 from lowtide.solvers.placement.reruns import sequenced
 from tests.oracles.brute_jointly import fastest_jointly
@@ -130,6 +131,15 @@ def test_no_bound_is_above_exhaustive_search() -> None:
         assert context.bound <= best
         above += context.bound > sum(op.duration_ns for op in problem.graph.ops)
     assert above
+
+
+def test_a_cap_of_one_direction_is_none_of_both() -> None:
+    problem = tiny(3)
+    rate = problem.machine.channels[0].bytes_per_s
+    into = lt.ChannelGroup(name="in", channels=(("host", "gpu"),), bytes_per_s=rate // 2)
+    capped = replace(problem, machine=replace(problem.machine, groups=(into,)))
+    ways = ways_of(capped, recompute_data(lt.Recompute(capped.graph), bundled=False))
+    assert (ways.into, ways.out, ways.both) == (rate // 2, rate, 2 * rate)
 
 
 def test_what_is_overwritten_before_it_is_read_need_not_be_there_at_first() -> None:

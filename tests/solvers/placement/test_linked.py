@@ -55,6 +55,17 @@ def test_sums_of_a_joined_tier_that_no_machine_may_say_are_no_failure() -> None:
         lt.solve(Placement(graph, fast), "lp-bound")
 
 
+def test_a_cap_of_a_part_does_not_hold_the_merged_channel() -> None:
+    """A cap of one of two channels that become one says nothing of the other."""
+    bench = bypass(99, 30)
+    into = [c for c in bench.channels if c.dst == "gpu"]
+    assert len(into) == 2
+    part = lt.ChannelGroup(name="part", channels=((into[0].src, "gpu"),), bytes_per_s=1)
+    whole = replace(part, name="whole", channels=tuple((c.src, "gpu") for c in into))
+    found = merged(Placement(random_graph(0), replace(bench, groups=(part, whole)))).machine
+    assert [(g.name, g.channels) for g in found.groups] == [("whole", ((into[0].src, "gpu"),))]
+
+
 def test_capacities_add_up_where_all_have_one() -> None:
     bench = behind(99, 30)
     tiers = (*bench.tiers[:2], replace(bench.tiers[2], capacity=12))
