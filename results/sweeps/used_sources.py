@@ -38,9 +38,11 @@ def used_sources(problem: str) -> tuple[Path, ...]:
     >>> "spization.py" in names, "benders.py" in names
     (True, False)
     """
-    from ...solvers.registry import METHODS
+    from ...solvers.registry import METHODS, ROOMS
 
     modules = _started(m for m in METHODS if m.problem == problem)
+    if trivial := ROOMS[problem].trivial.partition(":")[0]:
+        modules.add(f"solvers{trivial}")
     modules |= {".".join([*name.split(".")[:2], "methods"]) for name in modules}  # defaults of options
     found = _closure(modules)
     if _SOLVE in found or _REGISTRY in found:

@@ -234,7 +234,6 @@ def test_false_optima_are_found_in_every_table(tmp_path: Path) -> None:
     ledger = read_ledger(HERE)
     assert ledger is not None
     folder = copied(tmp_path, tuple(ledger))
-    assert audited(folder, jobs=2).contradictions == []
     forged = []
     for name in ledger:
         header = (folder / name / TABLE).read_text().partition("\n")[0].split(",")
