@@ -190,7 +190,12 @@ def test_time_that_is_up_within_a_flow_leaves_a_bound(patience: int, monkeypatch
 
 def test_a_flow_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(least_memory, "PLAIN_BUDGET", 100)
-    looks: list[None] = []
+    looks: list[bool] = []
+
+    def look() -> bool:
+        looks.append(False)
+        return looks[-1]
+
     found = cut_bound(
         load("gen:layered?layers=12&width=6&train=1"),
         expired=lambda: bool(looks.append(None)),

@@ -92,7 +92,7 @@ def check(w: World) -> None:
 
 def checked(w: World, iterations: int, events: int) -> tuple[int, int]:
     """Simulate one event, and check."""
-    ended = simulate(w, iterations, 1)
+    ended: tuple[int, int] = simulate(w, iterations, 1)
     check(w)
     return ended
 
