@@ -198,7 +198,7 @@ def test_a_flow_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = cut_bound(
         load("gen:layered?layers=12&width=6&train=1"),
-        expired=lambda: bool(looks.append(None)),
+        expired=look,
         compiled=False,
     )
     assert found.complete
