@@ -44,6 +44,51 @@ class TracePoint:
     bound_kind: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A part of a method at work: from when, how long, and what it changed.
+
+    Attributes
+    ----------
+    part
+        Its name.
+    start, seconds
+        From the start of the solve.
+    before, after
+        Incumbent and bound when the turn began and when it ended.
+    ended
+        "done" if the part has nothing more to do, "paused", "time" if it had used all that it was given, or
+        "crash", "memory", "refused".
+    detail
+        The part's own words.
+    """
+
+    part: str
+    start: float
+    seconds: float
+    before: tuple[int | None, int | None]
+    after: tuple[int | None, int | None]
+    ended: str
+    detail: str = ""
+
+    @property
+    def improved(self) -> bool:
+        """Whether incumbent or bound became better."""
+        return self.before != self.after
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "part": self.part,
+            "start": round(self.start, 6),
+            "seconds": round(self.seconds, 6),
+            "before": list(self.before),
+            "after": list(self.after),
+            "ended": self.ended,
+            **({"detail": self.detail} if self.detail else {}),
+        }
+
+
 def relative_gap(objective: int | None, bound: int | None) -> float | None:
     """Return |objective - bound| / objective; 0 if both are equal; None if one is absent, or no share exists.
 
@@ -93,6 +138,8 @@ class Result:
         Of building, solving and verifying; of proving the certificate and checking it.
     trace
         Incumbent, bound and its kind over time.
+    parts
+        The turns of the method's parts, if it has such, in order.
     allocation
         Offset by buffer id, of problem `offsets`.
     edges
@@ -123,6 +170,7 @@ class Result:
     about: tuple[Fact, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     trace: tuple[TracePoint, ...] = ()
+    parts: tuple[Turn, ...] = ()
     certificate: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     constrained: bool = False
@@ -188,6 +236,7 @@ class Result:
             "recomputed": getattr(verdict, "recomputed", None),
             "seconds": {k: round(v, 6) for k, v in self.seconds.items()},
             "trace": [[round(p.seconds, 6), p.incumbent, p.bound, p.bound_kind] for p in self.trace],
+            **({"parts": [turn.record() for turn in self.parts]} if self.parts else {}),
             **({"constrained": True} if self.constrained else {}),
             **({} if starts is None else {"start_tiers": {k: list(v) for k, v in sorted(starts.items())}}),
             **({} if self.edges is None else {"edges": [list(edge) for edge in self.edges]}),

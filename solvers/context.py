@@ -5,7 +5,8 @@ bound, as soon as it has them: an interrupted or crashed method loses nothing, a
 for every method. What the context holds is a claim; `solve` has the verifier judge it.
 
 Threads may share a context: what they offer and prove is compared and taken under its lock, and nothing is
-taken any more once `solve` judges (`end`).
+taken any more once `solve` judges (`end`). Contexts of one problem share what is known (`Known`): the parts
+of a method that take turns each have limits and options of their own (`lowtide.solvers.portfolio`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import math
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ..models.problems.problem import Judgement, Problem
-from ..models.result import TracePoint
+from ..models.result import TracePoint, Turn
+from .clock import Clock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,8 @@ class Outcome:
         Why it stopped without a proof: "time", "memory", "interrupted"; None if it ended by itself.
     infeasible
         It proved that there is no plan.
+    refused
+        Why the problem is not one for the method; empty if it is.
     detail
         The solver's own words, or a remark for people.
     facts
@@ -42,13 +45,60 @@ class Outcome:
 
     reason: str | None = None
     infeasible: bool = False
+    refused: str = ""
     detail: str = ""
     facts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
+class Known:
+    """The best that is known of a problem.
+
+    Attributes
+    ----------
+    answer, incumbent
+        The best answer, as `Problem.read` returns it, and its objective; None while there is none.
+    judgement
+        Of the incumbent, if a careful context took it.
+    bound, proof, bound_kind, evidence
+        The best proved bound; "exact" or "floating"; what proved it, as `Result.bound_kind` says; what a
+        certificate of it can be made from, or None.
+    exact
+        The best bound whose proof is exact, its kind and evidence; None while there is none.
+    build_seconds
+        Of building solver models, written by the method; None if there are none.
+    trace, turns
+        What was known when; and which part of a method had the time.
+    lock
+        Held while an answer or a bound is compared with the best one and takes its place.
+    ended
+        Whether answers and bounds come too late.
+    infeasible
+        How a part ended that proved that there is no answer; None if none has.
+    done
+        Steps that have been carried out and need not be repeated.
+    """
+
+    answer: Any = None
+    incumbent: int | None = None
+    judgement: Judgement | None = None
+    bound: int | None = None
+    proof: str | None = None
+    bound_kind: str | None = None
+    evidence: Any = None
+    exact: tuple[int, str | None, Any] | None = None
+    build_seconds: float | None = None
+    trace: list[TracePoint] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    ended: bool = False
+    infeasible: Outcome | None = None
+    done: set[str] = field(default_factory=set)
+
+
+@dataclass(kw_only=True)
 class Context:
-    """Limits, options and the best that is known; one per solve, for one problem.
+    """Limits, options and the best that is known; one per solve, or part of one, for one problem.
 
     Attributes
     ----------
@@ -70,30 +120,23 @@ class Context:
         File to which the solver's own log goes, or None.
     progress
         Called with one line of text now and then.
-    answer, incumbent
-        The best answer, as `Problem.read` returns it, and its objective; None while there is none.
-    bound, proof, bound_kind, evidence
-        The best proved bound; "exact" or "floating"; what proved it, as `Result.bound_kind` says; what a
-        certificate of it can be made from, or None.
-    exact
-        The best bound whose proof is exact, its kind and evidence; None while there is none.
-    build_seconds, bound_seconds
-        Of building solver models, written by the method; of the room's cheap bound. None if there are none.
+    clock, started
+        What the seconds are counted on, and when it began.
+    world
+        When the trace began, on the clock of the whole.
+    known
+        The best that is known; contexts that share it work on the same problem.
+    bound_seconds
+        Of the room's cheap bound. None if there is none.
     careful
         Whether the verifier judges each better answer before it is taken. For methods that combine others,
         or that know no general proof that their answers are valid ones: what is taken then stays.
     models
         Variables and constraints of each model that an engine was given, those of parts of the work too.
-    judgement, refused
-        Of the incumbent, and why the answer that was offered last was not taken, if the context is careful.
+    refused
+        Why the answer that was offered last was not taken, if the context is careful.
     longest
         Seconds of the longest `attempt`, by its work.
-    lock
-        Held while an answer or a bound is compared with the best one and takes its place.
-    ended
-        Whether answers and bounds come too late.
-    done
-        Steps that have been carried out and need not be repeated.
     """
 
     problem: Problem
@@ -107,52 +150,71 @@ class Context:
     engine_options: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
     progress: Callable[[str], None] = lambda line: None
-    started: float = field(default_factory=time.perf_counter)
-    answer: Any = None
-    incumbent: int | None = None
-    bound: int | None = None
-    proof: str | None = None
-    bound_kind: str | None = None
-    evidence: Any = None
-    exact: tuple[int, str | None, Any] | None = None
-    build_seconds: float | None = None
+    clock: Clock = field(default_factory=Clock)
+    started: float = math.nan
+    world: tuple[Clock, float] | None = None
+    known: Known = field(default_factory=Known)
     bound_seconds: float | None = None
     models: list[tuple[int, int]] = field(default_factory=list)
     careful: bool = False
-    judgement: Judgement | None = None
     refused: str = ""
     longest: float = 0.0
-    trace: list[TracePoint] = field(default_factory=list)
-    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
-    ended: bool = False
-    done: set[str] = field(default_factory=set)
 
-    def inner(self, problem: Problem, seconds: float, prefix: str, turn: int = 0) -> Context:
-        """Return the context of a part of the work: another problem, at most so many seconds, same limits.
+    def __post_init__(self) -> None:
+        if math.isnan(self.started):
+            self.started = self.clock.now()
+        self.world = self.world or (self.clock, self.started)
 
-        `turn` is added to the seed.
+    def inner(
+        self,
+        problem: Problem,
+        seconds: float = math.inf,
+        prefix: str | None = "",
+        *,
+        turn: int = 0,
+        options: Mapping[str, Any] | None = None,
+        engine_options: Mapping[str, str] | None = None,
+        known: Known | None = None,
+    ) -> Context:
+        """Return the context of a part of the work: another question, at most so many seconds, same limits.
+
+        Its lines of progress begin with `prefix`; there are none if that is None. `turn` is added to the
+        seed. Options are this context's own unless others are given; nothing is known unless it is given.
         """
+        limit = min(seconds, self.remaining())
         return Context(
             problem=problem,
             method=self.method,
-            time_limit=None if math.isinf(seconds) else min(seconds, self.remaining()),
+            time_limit=None if math.isinf(limit) else limit,
             seed=self.seed + turn,
             threads=self.threads,
             memory_limit=self.memory_limit,
-            options=self.options,
-            engine_options=self.engine_options,
+            options=self.options if options is None else options,
+            engine_options=self.engine_options if engine_options is None else engine_options,
             log=self.log,
+            clock=self.clock,
+            known=known or Known(),
             models=self.models,
-            progress=lambda line: self.progress(f"{prefix}{line}"),
+            progress=lambda line: None if prefix is None else self.progress(f"{prefix}{line}"),
         )
+
+    def since(self) -> float:
+        """Return the seconds since the start of the trace, pauses included."""
+        assert self.world is not None
+        clock, began = self.world
+        return clock.now() - began
 
     def elapsed(self) -> float:
         """Return the seconds since the start."""
-        return time.perf_counter() - self.started
+        return self.clock.now() - self.started
 
     def remaining(self) -> float:
-        """Return the seconds left for the method, at least 0; infinite without a limit."""
-        return max(0.0, self.ends - self.elapsed())
+        """Return the seconds left for the method, at least 0; infinite without a limit.
+
+        A part whose turn is over waits here for the next one.
+        """
+        left = self.clock.look()
+        return max(0.0, min(self.ends - self.elapsed(), left))
 
     @property
     def ends(self) -> float:
@@ -163,6 +225,63 @@ class Context:
     def expired(self) -> bool:
         """Whether the time is up."""
         return self.remaining() <= 0
+
+    @property
+    def answer(self) -> Any:
+        """The best answer, None while there is none."""
+        return self.known.answer
+
+    @property
+    def incumbent(self) -> int | None:
+        """Its objective."""
+        return self.known.incumbent
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """The verifier's, of the answer, if there is one already."""
+        return self.known.judgement
+
+    @property
+    def bound(self) -> int | None:
+        """The best proved bound, None while there is none."""
+        return self.known.bound
+
+    @property
+    def proof(self) -> str | None:
+        """Whether the bound is "exact" or "floating"."""
+        return self.known.proof
+
+    @property
+    def bound_kind(self) -> str | None:
+        """What proved the bound."""
+        return self.known.bound_kind
+
+    @property
+    def evidence(self) -> Any:
+        """What a certificate of the bound can be made from."""
+        return self.known.evidence
+
+    @property
+    def exact(self) -> tuple[int, str | None, Any] | None:
+        """The best exact bound, its kind and evidence."""
+        return self.known.exact
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether a part has proved that there is no answer."""
+        return self.known.infeasible is not None
+
+    @property
+    def trace(self) -> list[TracePoint]:
+        """What was known when."""
+        return self.known.trace
+
+    def once(self, step: str) -> bool:
+        """Return whether a step is to be carried out, which it is once."""
+        with self.known.lock:
+            first = step not in self.known.done
+            self.known.done.add(step)
+        return first
 
     @contextmanager
     def attempt(self, times: float = 1.0) -> Iterator[None]:
@@ -201,9 +320,10 @@ class Context:
         if judgement is not None and judgement.violations:
             self.refused = f"a plan does not verify: {judgement.violations[0].message}"
             return value
-        with self.lock:
+        with self.known.lock:
             if taken := self._is_better(value):
-                self.answer, self.incumbent, self.judgement = answer, value, judgement
+                known = self.known
+                known.answer, known.incumbent, known.judgement = answer, value, judgement
                 self._note()
         if taken:
             self._tell()
@@ -234,32 +354,34 @@ class Context:
             Whether it bounds the average of several plans, too; whoever proves it knows
             (`lowtide.solvers.placement.replicas.share`).
         """
-        with self.lock:
-            if self.ended:
+        with self.known.lock:
+            if self.known.ended:
                 return
             if proof == "exact" and (self.exact is None or self._is_above(value, self.exact[0])):
-                self.exact = value, kind, evidence
+                self.known.exact = value, kind, evidence
             if taken := self.bound is None or self._is_above(value, self.bound):
-                self.bound, self.proof, self.bound_kind, self.evidence = value, proof, kind, evidence
+                known = self.known
+                known.bound, known.proof, known.bound_kind, known.evidence = value, proof, kind, evidence
                 self._note()
         if taken:
             self._tell()
 
     def end(self) -> None:
         """Take nothing any more: a thread that still runs must not change what is judged."""
-        with self.lock:
-            self.ended = True
+        with self.known.lock:
+            self.known.ended = True
 
     def drop_floating(self, objective: int) -> None:
         """Fall back on the best exact bound: a verified answer of this objective is better than the other."""
-        with self.lock:
-            self.bound, self.bound_kind, self.evidence = self.exact or (None, None, None)
-            self.proof = None if self.exact is None else "exact"
-            self.trace = [
+        with self.known.lock:
+            known = self.known
+            known.bound, known.bound_kind, known.evidence = known.exact or (None, None, None)
+            known.proof = None if known.exact is None else "exact"
+            known.trace = [
                 replace(point, bound=None, bound_kind=None)
                 if point.bound is not None and self._is_above(point.bound, objective)
                 else point
-                for point in self.trace
+                for point in known.trace
             ]
 
     def _is_above(self, a: int, b: int) -> bool:
@@ -268,10 +390,10 @@ class Context:
 
     def _is_better(self, value: int) -> bool:
         """Return whether an answer of this objective would be taken."""
-        return not self.ended and (self.incumbent is None or self._is_above(self.incumbent, value))
+        return not self.known.ended and (self.incumbent is None or self._is_above(self.incumbent, value))
 
     def _note(self) -> None:
-        self.trace.append(TracePoint(self.elapsed(), self.incumbent, self.bound, self.bound_kind))
+        self.trace.append(TracePoint(self.since(), self.incumbent, self.bound, self.bound_kind))
 
     def _tell(self) -> None:
         """Show the best that is known; without the lock, which whoever shows it must not wait for."""

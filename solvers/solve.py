@@ -278,6 +278,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         about=_about(problem, judgement),
         seconds=_seconds(context, solved),
         trace=tuple(context.trace),
+        parts=tuple(context.known.turns),
         versions=_versions(method),
         verification=None if judgement is None else judgement.verification,
         graph=getattr(problem, "graph", None),
@@ -317,7 +318,7 @@ def _is_rounding(bound: int | None, objective: int | None, maximize: bool) -> bo
 
 def _seconds(context: Context, solved: float) -> dict[str, float]:
     """Return the wall seconds of building (if a model was built), solving, a cheap bound and verifying."""
-    build, bound = context.build_seconds, context.bound_seconds
+    build, bound = context.known.build_seconds, context.bound_seconds
     return {
         **({} if build is None else {"build": build}),
         "solve": solved - (build or 0.0) - (bound or 0.0),

@@ -80,7 +80,7 @@ def milp(problem: lt.Recompute, model: Any, read: Callable[[Any], Any]) -> Conte
     outcome = solve_highs(model, context, decode=read, to_objective=data.ns)
     assert outcome.reason is None
     if outcome.infeasible:
-        context.bound = None
+        context.known.bound = None
     return context
 
 

@@ -98,7 +98,7 @@ def build_model(
         return late
     finally:
         taken = time.perf_counter() - began
-        context.build_seconds = (context.build_seconds or 0.0) + taken
+        context.known.build_seconds = (context.known.build_seconds or 0.0) + taken
     if built is None:
         return Outcome()
     if not quiet:

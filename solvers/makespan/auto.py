@@ -114,7 +114,7 @@ def _solve_parts(problem: Makespan, parts: Sequence[Part], context: Context) -> 
             part = parts[k].problem
             share = len(part.graph.ops) / sum(len(parts[x].problem.graph.ops) for x in todo[place:])
             prefix = f"part {place + 1} of {len(todo)}: "
-            inner = context.inner(part, share * context.remaining(), prefix, turn)
+            inner = context.inner(part, share * context.remaining(), prefix, turn=turn)
             inner.offer(answers[k])
             if bounds[k]:
                 inner.raise_bound(bounds[k], proofs[k])

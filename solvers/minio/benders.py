@@ -86,7 +86,7 @@ def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context:
     )
     for cut in cuts:
         _add_cut(rounds, cut, {})
-    context.build_seconds = time.perf_counter() - began
+    context.known.build_seconds = time.perf_counter() - began
     _add_cuts(rounds, {})
     effort = FIRST_ROUND
     while not context.closed and not context.expired:
@@ -107,16 +107,7 @@ def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | N
     if context.incumbent is not None and context.incumbent != rounds.cutoff:
         rounds.cutoff = context.incumbent
         formulation.add_cutoff(rounds.master, context.incumbent)
-    inner = Context(
-        problem=Program(rounds.problem.graph),
-        time_limit=None if context.time_limit is None else context.remaining(),
-        seed=context.seed,
-        threads=context.threads,
-        memory_limit=context.memory_limit,
-        engine_options=context.engine_options,
-        log=context.log,
-        models=context.models,
-    )
+    inner = context.inner(Program(rounds.problem.graph), prefix=None)
     outcome = logged(
         inner,
         lambda: cpsat.solve_cpsat(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...models.buffers import Buffers
 from ...models.verifier.allocation import verify_allocation
-from ..context import Context
+from ..context import Context, Known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ class PartContext(Context):
         """Take offsets of the part, if there are any; return the best height."""
         if len(item):
             self.parts.offer(self.part, np.array(item, dtype=np.int64))
-        self.incumbent = self.part.height
+        self.known.incumbent = self.part.height
         return -1 if self.incumbent is None else self.incumbent
 
     def raise_bound(
@@ -74,7 +74,8 @@ def part_context(parts: Parts, part: Part, *, seconds: float, floor: int, seed: 
         engine_options=whole.engine_options,
         log=whole.log,
         models=whole.models,
-        incumbent=part.height,
+        clock=whole.clock,
+        known=Known(incumbent=part.height),
         parts=parts,
         part=part,
         floor=floor,

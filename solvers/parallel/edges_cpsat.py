@@ -67,7 +67,7 @@ def solve_cpsat(problem: MemoryEdges, context: Context) -> Outcome:
         return Outcome(reason="time")
     began = time.perf_counter()
     built = formulation.build(problem.graph)
-    context.build_seconds = (context.build_seconds or 0.0) + time.perf_counter() - began
+    context.known.build_seconds = (context.known.build_seconds or 0.0) + time.perf_counter() - began
     cutoff = None
     while not context.closed and not context.expired:
         if context.incumbent is not None and context.incumbent != cutoff:
@@ -92,16 +92,7 @@ def solve_cpsat(problem: MemoryEdges, context: Context) -> Outcome:
 
 def _choose(built: ConflictModel, context: Context) -> tuple[Sequence[Arc] | None, Outcome]:
     """Solve the model; return the edges of its optimum, if it was found, and how it ended."""
-    inner = Context(
-        problem=Choice(built.graph),
-        time_limit=None if context.time_limit is None else context.remaining(),
-        seed=context.seed,
-        threads=context.threads,
-        memory_limit=context.memory_limit,
-        engine_options=context.engine_options,
-        log=context.log,
-        models=context.models,
-    )
+    inner = context.inner(Choice(built.graph), prefix=None)
     outcome = logged(
         inner,
         lambda: cpsat.solve_cpsat(

@@ -37,8 +37,8 @@ def solve_auto(problem: Partition, context: Context) -> Outcome:
             return outcome
     else:
         part = 1.0 if partition_data(problem).n <= FEW else PRICED
-        inner = context.inner(problem, part * context.remaining(), "")
-        inner.engine_options, inner.log = {}, None  # they are the MILP's
+        inner = context.inner(problem, part * context.remaining(), engine_options={})  # they are the MILP's
+        inner.log = None
         outcome = solve_branch_price(problem, inner, rounds=ROUNDS)
         if inner.answer is not None:
             context.offer(inner.answer)

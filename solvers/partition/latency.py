@@ -231,9 +231,8 @@ class Cuts:
 
 def raise_latency(problem: Partition, context: Context) -> None:
     """Raise the bound by the cuts of several paths, in a part of the time, unless that has been done."""
-    if KIND in context.done:
+    if not context.once(KIND):
         return
-    context.done.add(KIND)
     order = Order(problem=problem, data=partition_data(problem))
     clock = context.inner(problem, SHARE * context.remaining(), "")
     for path in order.paths():

@@ -217,8 +217,7 @@ def _follow(
         For the policy, at most.
     """
     prompt, timed = without_latencies(problem)
-    own = context.inner(prompt, seconds, "")
-    own.options = {"strict": False}
+    own = context.inner(prompt, seconds, options={"strict": False})
     with suppress(UsageError):  # it does not serve the machine
         follow(prompt, own, decide)
     plan = None if own.answer is None else timed(own.answer)
@@ -370,7 +369,8 @@ def _last_resorts(parts: _Parts) -> None:
     parts.run("first-touch", lambda: solve_first_touch(problem, context))
     parts.run("serial", lambda: solve_serial(problem, context))
     if any(len(processor.tiers) > 1 for processor in problem.machine.processors):
-        context.options, _ = find_method("placement", "autotm-sync").typed({})
-        parts.run("autotm-sync", lambda: solve_sync(problem, context))
+        options, _ = find_method("placement", "autotm-sync").typed({})
+        own = context.inner(problem, options=options, known=context.known)
+        parts.run("autotm-sync", lambda: solve_sync(problem, own))
     if len(problem.machine.processors) > 1:
         parts.run("tmof", lambda: solve_tmof(problem, context))

@@ -24,9 +24,9 @@ def solve_demanding(run: RunFunction, problem: Placement, context: Context) -> O
     context.careful = True
     for name in FIRST if context.method == "auto" else ():
         method = find_method(problem.name, name)
-        part = context.inner(problem, context.remaining() / 8, f"{name}: ")
+        options = method.typed({})[0]
+        part = context.inner(problem, context.remaining() / 8, f"{name}: ", options=options)
         with suppress(LowtideError):  # a graph or a machine that the policy does not serve
-            part.options = method.typed({})[0]
             search(method.load(), problem, part)
         if part.answer is not None:
             context.offer(part.answer)

@@ -76,7 +76,7 @@ def solve_store_all(problem: Recompute, context: Context) -> Outcome:
         return _too_little(peak, problem.memory)
     context.offer(answer)
     if context.answer is answer:
-        context.judgement = judgement
+        context.known.judgement = judgement
     return Outcome()
 
 

@@ -103,7 +103,7 @@ def _stages(problem: Streams, context: Context) -> Outcome:
     outcome = Outcome()
     for blocks, endings, r, s in (*stated, ("bottlenecks", "code", 3, 8), ("bottlenecks", "all", 0, 0)):
         options = {"blocks": blocks, "endings": endings, "r": r, "s": s}
-        inner = replace(context, options=options, answer=None, incumbent=None, trace=[])
+        inner = context.inner(problem, options=options)
         outcome = solve_ios(problem, inner)
         if inner.answer is not None:
             context.offer(inner.answer)

@@ -65,8 +65,12 @@ def greedy_order(graph: Graph, rule: str | None = None, *, backward: bool = Fals
         Whether the rule works from the end.
     """
     if rule is not None:
-        space = state_space(graph, backward=backward)
-        return space.order(_post_order(space) if rule == "post-order" else _walk(space, rule))
+        known: dict[tuple[str, bool], tuple[int, ...]] = graph.__dict__.setdefault("_greedy_orders", {})
+        if (rule, backward) not in known:
+            space = state_space(graph, backward=backward)
+            walk = _post_order(space) if rule == "post-order" else _walk(space, rule)
+            known[rule, backward] = space.order(walk)
+        return known[rule, backward]
     return min(greedy_orders(graph), key=sequential_memory(graph).peak)
 
 

@@ -97,19 +97,21 @@ def improve_by_local_search(
 
     arrays, rng = order_arrays(space), Random(context.seed)
     mean = max(1.0, sum(map(abs, space.increase)) / space.n)
-    best = np.array(context.answer, dtype=np.int64)
+    assert context.incumbent is not None
+    best, height = np.array(context.answer, dtype=np.int64), context.incumbent
     work = float(min(FIRST_WORK + 100 * space.n, 2000 * space.n))
     for run in range(runs):
         warm = mean * COOLEST * (WARMEST / COOLEST) ** rng.random()
         reach = min(space.n, int(SHORTEST * (LONGEST / SHORTEST) ** rng.random()))
         context.progress(f"run {run + 1} of {runs}, reach {reach}, temperature {warm:.3g}")
+        if context.incumbent < height:  # by somebody else
+            best, height = np.array(context.answer, dtype=np.int64), context.incumbent
         other = orders[run // 3 % len(orders)] if orders and run % 3 == 2 else None
         order = best.copy() if other is None else np.array(other, dtype=np.int64)
         slices = max(1, round(work / SLICE))
         for k in range(slices):
             if expired():
                 return False
-            assert context.incumbent is not None
             peak, _ = anneal(
                 arrays,
                 order,
@@ -122,7 +124,7 @@ def improve_by_local_search(
                 rng.getrandbits(32),
             )
             if peak < context.incumbent:
-                context.offer(best.tolist())
+                height = context.offer(best.tolist())
                 if context.closed:
                     return True
         work *= GROWTH

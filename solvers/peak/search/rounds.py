@@ -114,10 +114,11 @@ def take_first_steps(problem: Peak, context: Context) -> None:
         )
 
 
-def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outcome:
+def widen(problem: Peak, context: Context, expired: Callable[[], bool], *, alone: bool = True) -> Outcome:
     """Run rounds until the bound meets the incumbent, the time is up, or the memory.
 
-    The context must have an incumbent and a bound.
+    The context must have an incumbent and a bound. Not `alone`: the walk, the local search and probing have
+    their time from elsewhere.
     """
     graph, passes = problem.graph, _Passes(problem, context, expired)
     search = DescentSearch(graph) if len(graph.ops) <= MASK_LIMIT else None  # beyond it, masks are too large
@@ -125,10 +126,10 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool]) -> Outco
     effort, descents, tried, effective = first, DESCENTS, 0, True
     more = search is not None and _descend(context, search, descents, passes.nbytes, expired)
     while not context.closed and not expired():
-        if effort == SECOND_EFFORT:
+        if effort == SECOND_EFFORT and alone:
             _walk(problem, context, expired)
             _search_locally(problem, context, expired)
-        elif effort == GROWTH * SECOND_EFFORT and len(graph.ops) <= PROBED:
+        elif effort == GROWTH * SECOND_EFFORT and alone and len(graph.ops) <= PROBED:
             _probe(problem, context, expired)
         context.progress(f"executed sets, {effort} steps a pass")
         width = max(1, effort // (STEPS_PER_SET * max(1, len(graph.ops))))

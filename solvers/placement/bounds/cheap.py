@@ -26,6 +26,6 @@ def raise_cheap_bounds(problem: Placement, context: Context) -> None:
     if len(problem.machine.processors) > 1:
         bound = heads_bound(problem, lambda: context.expired)
         context.raise_bound(bound, kind="heads of several processors")
-    if WINDOWS not in context.done and not late(problem, context)():
+    if WINDOWS not in context.known.done and not late(problem, context)():
         raise_first_bounds(problem, context)
         raise_by_prices(problem, context, rounds=())

@@ -120,7 +120,7 @@ def price_rounds(
     data = sample_data(problem)
     context.progress("windows")
     found = windows(data, late(problem, context))
-    context.done.add(WINDOWS)
+    context.known.done.add(WINDOWS)
     chosen = disjoint(found, data)
     if chosen:
         prices = window_prices(data, chosen)

@@ -171,8 +171,7 @@ class _Search:
 
     def other(self, search: Callable[[Placement, Context], Outcome]) -> None:
         """Offer what another method finds in a small part of the time."""
-        own = self._own(self.problem, OTHER)
-        own.engine_options = {}
+        own = self._own(self.problem, OTHER, engine_options={})
         with suppress(UsageError):  # it does not serve the machine
             search(self.problem, own)
         if own.answer is not None:
@@ -278,7 +277,7 @@ class _Search:
                 context.raise_bound(bound, kind="CP-SAT, windows")
             return bound
 
-        own = replace(self._own(Relaxation(self.problem.graph), part), seed=seed)
+        own = self._own(Relaxation(self.problem.graph), part, turn=seed - context.seed)
         outcome = _solved(built.model, own, decode=read, to_objective=note, defaults=settings)
         if own.answer is not None and (
             self.solution is None or own.answer.objective < self.solution.objective
@@ -369,18 +368,14 @@ class _Search:
         row = ticker(lambda: self.context.expired)
         return windows_cpsat.build(self.data, self.horizon, row=row)
 
-    def _own(self, problem: Any, part: float) -> Context:
+    def _own(
+        self, problem: Any, part: float, *, turn: int = 0, engine_options: Mapping[str, str] | None = None
+    ) -> Context:
         """Return a context for a part of the time that is left."""
         context = self.context
-        return Context(
-            problem=problem,
-            time_limit=None if context.time_limit is None else context.remaining() * part,
-            seed=context.seed,
-            threads=context.threads,
-            memory_limit=context.memory_limit,
-            engine_options=context.engine_options,
-            log=context.log,
-            models=context.models,
+        seconds = context.remaining() * part
+        return context.inner(
+            problem, seconds, prefix=None, turn=turn, options={}, engine_options=engine_options
         )
 
 

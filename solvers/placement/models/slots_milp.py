@@ -143,13 +143,7 @@ class _Search:
         """Offer what local search finds."""
         context = self.context
         limit = max(1.0, context.remaining() * FIRST_PART)
-        own = Context(
-            problem=self.problem,
-            time_limit=limit if math.isfinite(limit) else None,
-            seed=context.seed,
-            threads=context.threads,
-            progress=context.progress,
-        )
+        own = context.inner(self.problem, limit, prefix=None, options={}, engine_options={})
         for search in (solve_local_search, solve_serial):
             if own.answer is None:
                 with suppress(UsageError):  # it does not serve the machine
@@ -188,17 +182,9 @@ class _Search:
     ) -> Outcome:
         """Solve a model on a context of its own: its objective is not that of the plans found on the way."""
         context = self.context
-        limit = context.remaining() if seconds is None else min(seconds, context.remaining())
-        own = Context(
-            problem=self.problem,
-            time_limit=limit if math.isfinite(limit) else None,
-            seed=context.seed,
-            threads=context.threads,
-            memory_limit=context.memory_limit,
-            engine_options={"mip_rel_gap": "1e-5", **context.engine_options},
-            log=context.log,
-            models=context.models,
-        )
+        limit = math.inf if seconds is None else seconds
+        given = {"mip_rel_gap": "1e-5", **context.engine_options}
+        own = context.inner(self.problem, limit, prefix=None, options={}, engine_options=given)
 
         def decode(value: Value) -> Any:
             look(value)

@@ -148,15 +148,7 @@ def _solved(
         )
     except BuildTimeout:
         return None
-    own = Context(
-        problem=Rounding(problem.graph),
-        time_limit=context.remaining() if context.time_limit is not None else None,
-        seed=context.seed,
-        threads=context.threads,
-        memory_limit=context.memory_limit,
-        log=context.log,
-        models=context.models,
-    )
+    own = context.inner(Rounding(problem.graph), prefix=None, options={}, engine_options={})
     own.raise_bound(context.bound, kind="known")
 
     def answer(values: list[int] | None) -> Stalled | None:

@@ -94,8 +94,7 @@ def _in_turn(problem: Placement, context: Context, trials: Trials) -> Outcome:
     def carried(trial: Trial, strict: bool) -> Outcome:
         several = sequenced(problem.graph, trial.runs) if len(trial.runs) > len(problem.graph.ops) else None
         part = once if several is None else replace(once, graph=several.graph)
-        inner = context.inner(part, context.remaining(), "")
-        inner.options = {**context.options, "strict": strict}
+        inner = context.inner(part, options={**context.options, "strict": strict})
         outcome = follow(part, inner, lambda case: trial.decide(_laid(case, several)))
         if inner.answer is not None:
             plan = inner.answer if several is None else several.of_first(inner.answer)

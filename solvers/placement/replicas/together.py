@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -44,10 +44,9 @@ class _OneContext(Context):
     """Whether others are not."""
     later: int
     """Ns by which they are then higher for all plans (`exchange`)."""
-    linear: int | None = None
-    """The best exact bound that averages."""
-    best: int | None = None
-    """The time of the best plan of all that was taken."""
+    found: dict[str, int] = field(default_factory=dict)
+    """``linear``, the best exact bound that averages; ``best``, the time of the best plan of all that was
+    taken."""
 
     def offer(self, item: object) -> int:
         """Take a plan of one GPU, and offer those of all that come of it."""
@@ -57,7 +56,7 @@ class _OneContext(Context):
             for plan in self.of_all(self.answer):
                 found = self.whole.offer(plan)
                 if not self.whole.refused:
-                    self.best = min(found, self.best or found)
+                    self.found["best"] = min(found, self.found.get("best", found))
         return value
 
     def raise_bound(
@@ -72,8 +71,8 @@ class _OneContext(Context):
         """Take a bound."""
         super().raise_bound(value, proof, kind=kind)
         if proof == "exact" and averages:
-            with self.lock:
-                self.linear = max(value, self.linear or 0)
+            with self.known.lock:
+                self.found["linear"] = max(value, self.found.get("linear", 0))
         if self.bounds_all and (averages or not self.linear_only):
             self.whole.raise_bound(value + self.later, proof, kind=kind and f"{kind}, one GPU")
 
@@ -110,11 +109,12 @@ def solve_replicas(
         one = found.alone if turn else found.shared
         inner = one_context(found, context, one, left)
         outcome = solve(one, inner)
-        if inner.best is not None:
-            facts[name.replace(" ", "_")] = inner.best
-        if not turn and found.even and found.closed and inner.linear is not None:
-            facts["in_step_bound"] = inner.linear + found.step_delay
-        words = [name, "no plan" if inner.best is None else f"{inner.best} ns", outcome.detail]
+        best, linear = inner.found.get("best"), inner.found.get("linear")
+        if best is not None:
+            facts[name.replace(" ", "_")] = best
+        if not turn and found.even and found.closed and linear is not None:
+            facts["in_step_bound"] = linear + found.step_delay
+        words = [name, "no plan" if best is None else f"{best} ns", outcome.detail]
         said.append(" ".join(word for word in words if word))
     reason = "time" if context.expired and not context.closed else None
     return Outcome(reason=reason, detail="; ".join(said), facts=facts)
@@ -131,7 +131,7 @@ def one_context(found: Replicas, context: Context, one: Placement, seconds: floa
         return (carry_out(found, copies, rule) for rule in RULES)
 
     inner = context.inner(one, seconds, f"{'in turn' if alone else 'in step'}: ")
-    given = {field.name: getattr(inner, field.name) for field in fields(inner)}
+    given = {one.name: getattr(inner, one.name) for one in fields(inner)}
     bounds_all = alone and found.roomy and found.closed and not (found.scattered and one.periodic)
     later = 0 if one.periodic else found.last_delay
     return _OneContext(

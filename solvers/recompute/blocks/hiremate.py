@@ -34,7 +34,7 @@ from ....formulations.recompute.layers_milp import Layer, LayerOption, Layers, S
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines.model import solve_model
-from ..heuristics.method import STOPPED, first_bound, offer, part_of
+from ..heuristics.method import STOPPED, first_bound, offer
 from .cutting import Cut
 from .parts import parts
 from .rockmate import budgets, key_of, not_beaten, way_within
@@ -341,8 +341,7 @@ def solve_layers(
     take: Callable[[list[int]], object],
 ) -> Outcome:
     """Solve the program over the parts of a level, and give the runs of each solution to `take`."""
-    own = part_of(context, seconds)
-    own.options, own.engine_options, own.answer, own.incumbent = {}, {}, None, None
+    own = context.inner(context.problem, seconds, options={}, engine_options={})
     least = context.bound or 0
 
     def look(built: layers_milp.LayersModel, value: Callable[[object], float]) -> None:

@@ -77,9 +77,12 @@ def offer_blocks(data: RecomputeData, context: Context, seconds: float) -> None:
     blocks = [within(data, found, k) for k in range(len(found.blocks))]
     if len(blocks) - len({key_of(block) for block in blocks}) < REPEATED:
         return
-    own = part_of(context, seconds)
-    own.options = {"save-budgets": 10, "peak-budgets": 1, "programs": "moment"}
-    own.engine_options = {}
+    own = part_of(
+        context,
+        seconds,
+        options={"save-budgets": 10, "peak-budgets": 1, "programs": "moment"},
+        engine_options={},
+    )
     _over_blocks(data, found, blocks, own)
     if (runs := known_runs(own)) is not None:
         offer(context, data, runs)

@@ -8,14 +8,16 @@ models in stages are none on the problem (`lowtide.formulations.recompute.stages
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from ....formulations.recompute.data import RecomputeData, check_modes, fits, levels, recompute_data
 from ....models.derived.memory import sequential_memory
 from ....models.errors import UsageError
 from ....models.problems.recompute import Compute, Recompute
 from ....models.units import exact_bytes
-from ...context import Context, Outcome
+from ...context import Context, Known, Outcome
 from .eviction import RULES, pruned, search
 from .segments import (
     ARTICULATION,
@@ -196,18 +198,15 @@ def solve_segments(problem: Recompute, context: Context) -> Outcome:
     return Outcome(detail="" if found else "no number of segments fits")
 
 
-def part_of(context: Context, seconds: float = math.inf) -> Context:
+def part_of(
+    context: Context,
+    seconds: float = math.inf,
+    *,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    engine_options: Mapping[str, str] | None = None,
+) -> Context:
     """Return a context for one run of a solver, of so many seconds at most, that knows the incumbent."""
-    limit = min(seconds, context.remaining())
-    return Context(
-        problem=context.problem,
-        time_limit=limit if math.isfinite(limit) else None,
-        seed=context.seed,
-        threads=context.threads,
-        memory_limit=context.memory_limit,
-        engine_options=context.engine_options,
-        log=context.log,
-        models=context.models,
-        answer=context.answer,
-        incumbent=context.incumbent,
+    known = Known(answer=context.answer, incumbent=context.incumbent)
+    return context.inner(
+        context.problem, seconds, None, options=options, engine_options=engine_options, known=known
     )

@@ -65,8 +65,7 @@ def raise_moments(
         ``infeasible`` if it has no solution: then the problem has none either.
     """
     what = f"the MILP of {len(moments)} moments"
-    own = part_of(context, seconds)
-    own.options, own.engine_options = {}, {}
+    own = part_of(context, seconds, engine_options={})
 
     def build() -> moments_milp.MomentsModel:
         built = moments_milp.build(data, moments, slower=slower, expired=lambda: own.expired)

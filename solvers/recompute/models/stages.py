@@ -14,7 +14,7 @@ from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines.memory import refuse_if_too_large
 from ...engines.model import solve_model
-from ..heuristics.method import STOPPED, first_bound, known_runs, offer, offer_heuristics, part_of
+from ..heuristics.method import STOPPED, first_bound, known_runs, offer, offer_heuristics
 from .moments import raise_bounds, with_slower_tiers
 from .rounding import rounded
 
@@ -188,8 +188,7 @@ def relaxed_time(problem: Recompute, context: Context) -> int | None:
 
 def relax(data: RecomputeData, context: Context, memory: int) -> tuple[float, list[list[float]]] | None:
     """Return the optimum of the relaxation in ticks, and of each stage the shares of values kept until it."""
-    own = part_of(context)
-    own.answer, own.incumbent, own.engine_options = None, None, {}
+    own = context.inner(context.problem, options={}, engine_options={})
     found: list[tuple[float, list[list[float]]]] = []
 
     def look(built: stages_milp.StagesModel, value: Callable[[Any], float]) -> None:

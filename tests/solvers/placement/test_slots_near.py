@@ -86,7 +86,7 @@ def test_only_what_is_near_its_bound_is_searched(monkeypatch: pytest.MonkeyPatch
     context.offer(found.plan)
     assert context.incumbent is not None
     for bound, count in ((context.incumbent - 10**6, 0), (context.incumbent - 1, 2)):
-        context.bound = bound
+        context.known.bound = bound
         slots_near.search_near(problem, context, data, found)
         assert len(calls) == count
 

@@ -1,0 +1,292 @@
+"""The only place that divides time: parts of a method in turns.
+
+Parts share the best answer and the best bound, and each has a clock that stands still while others have their
+turn. A part is an ordinary function: wherever it looks at its clock (`Context.remaining`, `Context.expired`)
+its turn may end, and it goes on from there at its next one (greenlets: one thread, so nothing runs beside).
+
+**With a time limit T**
+
+1. Parts that take next to nothing (`Part.first`) run to their end, in order.
+2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time. One that
+   cannot be paused has one if its estimate fits. None is begun that is estimated to take longer than is left.
+3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
+   alike, in parts of the incumbent. Its turns double, up to a third of
+   what is left. A quarter (`FLOOR`) of the time is for parts
+   whose last turn changed nothing, the one that has had least first; where none has changed anything, all
+   of it is: then all have equal parts of the time. A part that cannot be paused gets a third of what is
+   left, or its estimate, in one piece, unless that is more than is left; and again only with twice the time.
+
+Without a limit each part runs to its end, in order: the result depends on nothing but the question.
+
+It ends when the gap is closed, when one part proves that there is no answer, with the time, or when all parts
+have ended by themselves. An exception in a part is told, and loses nothing that is known.
+
+With more threads than one, a part that is named in `beside` runs in a thread of its own all the while.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from ..models.result import Turn
+from .clock import Clock
+from .context import Context, Outcome
+from .parts import Part
+
+EARLY = 20
+"""An early turn is one in so many of the time."""
+
+FLOOR = 0.25
+"""Of the time, for parts whose last turn changed nothing."""
+
+PIECE = 3
+"""What cannot be paused gets one in so many of the time that is left."""
+
+LEAST = 0.02
+"""Seconds of a turn at least: less is lost in going from one part to another."""
+
+AGAIN = 2
+"""A turn is so many times as long as the last one of the part."""
+
+
+@dataclass(eq=False, kw_only=True)
+class _Work:
+    """A part under way."""
+
+    part: Part
+    number: int
+    estimate: float
+    context: Context | None = None
+    let: greenlet | None = None
+    left_at: float = 0.0
+    used: float = 0.0
+    last: float = 0.0
+    rate: float = 0.0
+    ended: bool = False
+    outcomes: list[Outcome] = field(default_factory=list)
+    mattered: bool = False
+
+    @property
+    def waits_longest(self) -> tuple[float, int]:
+        """The key by which the part that has had least comes first."""
+        return max(self.used, self.estimate), self.number
+
+
+def run(parts: Sequence[Part], problem: Any, context: Context, *, beside: Collection[str] = ()) -> Outcome:
+    """Run the parts of a method that serve a problem, in turns as above.
+
+    Parameters
+    ----------
+    parts
+        In the order in which they run where there is no limit.
+    beside
+        Names of those that run in a thread of their own, if the context has more than one.
+    """
+    served = [p for p in parts if not p.refuses(problem)]
+    works = [_Work(part=p, number=k, estimate=p.seconds(problem)) for k, p in enumerate(served)]
+    apart = [w for w in works if w.part.name in beside and context.threads > 1]
+    threads = _Beside(problem, context, apart)
+    works = [w for w in works if w not in apart]
+    try:
+        for work in works:
+            if work.part.first and not _over(context):
+                _give(work, problem, context, math.inf)
+        threads.start()
+        _in_turns([w for w in works if not w.part.first], problem, context)
+        threads.wait()
+    finally:
+        for work in works:
+            if work.let is not None and not work.let.dead:
+                work.let.throw(GreenletExit)
+    return _outcome([*works, *apart], context)
+
+
+def _over(context: Context) -> bool:
+    return context.closed or context.expired or context.infeasible
+
+
+def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
+    """Give turns until nothing is left to do, or no time."""
+    if math.isinf(context.remaining()):
+        for work in works:
+            if not _over(context):
+                _give(work, problem, context, math.inf)
+        return
+    early = context.remaining() / EARLY
+    for work in sorted(works, key=lambda w: (w.estimate, w.number)):
+        most = context.remaining() if work.part.pauses else early
+        if not _over(context) and work.estimate <= most:
+            _give(work, problem, context, early)
+    idle = total = 0.0
+    while not _over(context):
+        left = context.remaining()
+        open_ = [w for w in works if not w.ended and _needs(w, left) <= left]
+        if not open_:
+            return
+        improving = [w for w in open_ if w.rate > 0]
+        others = [w for w in open_ if w.rate <= 0]
+        resting = not improving or (others and idle < FLOOR * total)
+        work = (
+            min(others, key=lambda w: w.waits_longest)
+            if resting
+            else max(improving, key=lambda w: (w.rate, -w.number))
+        )
+        if not work.part.pauses:
+            seconds = _piece(work, left)
+        elif resting and improving:
+            seconds = early
+        else:
+            seconds = max(early, min(AGAIN * work.last, left / PIECE))
+        spent = _give(work, problem, context, seconds)
+        total += spent
+        idle += spent if resting else 0.0
+
+
+def _needs(work: _Work, left: float) -> float:
+    """Return the least seconds that are worth giving to a part."""
+    if not work.part.pauses:
+        return _piece(work, left)
+    return 0.0 if work.used else work.estimate
+
+
+def _piece(work: _Work, left: float) -> float:
+    """Return the seconds in one piece for a part that cannot be paused."""
+    return max(left / PIECE, work.estimate, AGAIN * work.last, LEAST)
+
+
+def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
+    """Let a part work for so many seconds; return how long it did."""
+    seconds = max(LEAST, min(seconds, context.clock.turn_left()))
+    if work.let is None or work.let.dead:
+        _begin(work, problem, context, seconds)
+    assert work.let is not None
+    assert work.context is not None
+    clock = work.context.clock
+    clock.paused += context.clock.now() - work.left_at
+    clock.turn_ends = clock.now() + seconds if work.part.pauses else math.inf
+    before, start = (context.incumbent, context.bound), context.since()
+    said = len(work.outcomes)
+    work.let.switch()
+    work.left_at = context.clock.now()
+    after, taken = (context.incumbent, context.bound), context.since() - start
+    work.used, work.last = work.used + taken, taken
+    work.rate = _gain(before, after) / max(taken, LEAST)
+    work.mattered |= before != after
+    outcome = work.outcomes[-1] if len(work.outcomes) > said else None
+    ended = "paused" if outcome is None else outcome.reason or ("refused" if outcome.refused else "done")
+    if outcome is not None:
+        work.ended = outcome.reason != "time" or context.remaining() < AGAIN * work.used
+    detail = "" if outcome is None else outcome.refused or outcome.detail
+    context.known.turns.append(Turn(work.part.name, start, taken, before, after, ended, detail))
+    return taken
+
+
+def _begin(work: _Work, problem: Any, context: Context, seconds: float) -> None:
+    """Make the part's own context, with a clock of its own, and what runs it."""
+    part, whole = work.part, context.clock
+    clock = Clock(whole=whole, paused=whole.now(), ends=context.started + context.ends)
+    told = context.remaining() * part.share if part.pauses else min(seconds, context.remaining())
+    own = replace(
+        context,
+        clock=clock,
+        started=clock.now(),
+        time_limit=None if math.isinf(told) else told,
+        kept_back=0.0,
+        options={**context.options, **part.options},
+        longest=0.0,
+    )
+    own.progress = lambda line: context.progress(f"{part.name}: {line}")
+
+    def work_on() -> None:
+        work.outcomes.append(_carried_out(part, problem, own))
+
+    let = greenlet(work_on)
+
+    def pause() -> None:
+        if getcurrent() is let:  # and not a thread of the part's own
+            assert let.parent is not None
+            let.parent.switch()
+
+    clock.pause = pause
+    work.context, work.let, work.left_at = own, let, whole.now()
+
+
+def _carried_out(part: Part, problem: Any, own: Context) -> Outcome:
+    """Run a part; an error in it is an outcome."""
+    try:
+        outcome = part(problem, own)
+    except MemoryError:
+        return Outcome(reason="memory", detail="out of memory")
+    except Exception as error:
+        logging.getLogger("lowtide").exception("part %s failed", part.name)
+        return Outcome(reason="crash", detail=f"{type(error).__name__}: {error}")
+    if outcome.infeasible:
+        own.known.infeasible = outcome
+    return outcome
+
+
+def _gain(before: tuple[int | None, int | None], after: tuple[int | None, int | None]) -> float:
+    """Return how much of the gap was closed, in parts of the incumbent.
+
+    A first answer or a first bound counts nothing: any will do.
+    """
+    if after[0] is None:
+        return 0.0
+    size = max(1, abs(after[0]))
+    found = 0 if before[0] is None else abs(before[0] - after[0])
+    proved = 0 if before[1] is None or after[1] is None else abs(after[1] - before[1])
+    return (found + proved) / size
+
+
+def _outcome(works: Sequence[_Work], context: Context) -> Outcome:
+    """Return how all of it ended."""
+    last = [(w, w.outcomes[-1]) for w in works if w.outcomes]
+    facts = {key: value for _, outcome in last for key, value in outcome.facts.items()}
+    if context.infeasible and context.answer is None:
+        assert context.known.infeasible is not None
+        return replace(context.known.infeasible, facts=facts)
+    failed = [f"{w.part.name} failed: {o.detail}" for w, o in last if o.reason == "crash"]
+    if context.closed:
+        return Outcome(facts=facts, detail="; ".join(failed))
+    told = [
+        f"{w.part.name}: {words}" for w, o in last if o.reason != "crash" and (words := o.refused or o.detail)
+    ]
+    reasons = [o.reason for _, o in last if o.reason in ("interrupted", "memory")]
+    done = all(w.ended for w in works) and bool(works)
+    reason = "time" if context.expired or not done else reasons[0] if reasons else None
+    if reason is None and works:
+        told.append("every part was run to its end")
+    return Outcome(reason=reason, facts=facts, detail="; ".join([*failed, *told]))
+
+
+class _Beside:
+    """Parts that run in threads of their own."""
+
+    def __init__(self, problem: Any, context: Context, works: Sequence[_Work]) -> None:
+        self.problem, self.context, self.works = problem, context, works
+        self.threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start them."""
+        for work in self.works:
+            thread = threading.Thread(target=self._work, args=(work,), name="lowtide part", daemon=True)
+            thread.start()
+            self.threads.append(thread)
+
+    def _work(self, work: _Work) -> None:
+        own = replace(self.context, options={**self.context.options, **work.part.options})
+        work.outcomes.append(_carried_out(work.part, self.problem, own))
+        work.ended = True
+
+    def wait(self) -> None:
+        """Wait until they have ended, or nothing is left to do."""
+        for thread in self.threads:
+            while thread.is_alive() and not _over(self.context):
+                thread.join(0.1)  # in slices: Ctrl-C comes through

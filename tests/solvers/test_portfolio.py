@@ -1,0 +1,210 @@
+"""Parts in turns, on a clock that only moves when a part works."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from lowtide.models.problems.problem import Problem
+from lowtide.solvers.clock import Clock
+from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.parts import Part
+from lowtide.solvers.portfolio import run
+
+NUMBERS = cast(
+    "Problem",
+    SimpleNamespace(
+        maximize=False,
+        unit="",
+        read=lambda item: item,
+        evaluate=lambda item: item,
+        satisfied=lambda item: False,
+    ),
+)
+"""Answers are their own objectives; the least one is the best."""
+
+
+@dataclass
+class World:
+    """A clock, and the order in which parts had it."""
+
+    seconds: float = 0.0
+    log: list[tuple[str, float]] = field(default_factory=list)
+
+    def context(self, limit: float | None) -> Context:
+        return Context(problem=NUMBERS, time_limit=limit, clock=Clock(source=lambda: self.seconds))
+
+    def work(self, name: str, seconds: float) -> None:
+        self.seconds += seconds
+        self.log.append((name, seconds))
+
+    def of(self, name: str) -> float:
+        return sum(seconds for who, seconds in self.log if who == name)
+
+    def searching(self, name: str, values: Callable[[float], int], **given: Any) -> Part:
+        """Return a part that offers a value that depends on how long it has worked, in steps of 10 ms."""
+
+        def go(problem: Problem, context: Context) -> Outcome:
+            while not context.expired and not context.closed:
+                self.work(name, 0.01)
+                context.offer(values(self.of(name)))
+            return Outcome(reason=None if context.closed else "time")
+
+        return Part(name=name, run=go, **given)
+
+    def once(self, name: str, seconds: float, value: int | None, **given: Any) -> Part:
+        """Return a part that works so long in one piece, if it is let, and offers one value."""
+
+        def go(problem: Problem, context: Context) -> Outcome:
+            most = context.remaining()
+            self.work(name, min(most, seconds))
+            if most < seconds:
+                return Outcome(reason="time")
+            if value is not None:
+                context.offer(value)
+            return Outcome()
+
+        return Part(name=name, run=go, pauses=False, seconds=lambda problem: seconds, **given)
+
+
+def test_time_goes_to_what_improves() -> None:
+    world = World()
+    parts = [
+        world.searching("still", lambda used: 1000),
+        world.searching("steady", lambda used: 900 - int(used * 10)),
+    ]
+    run(parts, NUMBERS, context := world.context(10.0))
+    assert world.seconds <= 10.1
+    assert world.of("steady") > 6.5
+    assert world.of("still") > 2
+    assert context.incumbent == 900 - int(world.of("steady") * 10)
+
+
+def test_parts_that_change_nothing_have_equal_time() -> None:
+    world = World()
+    run([world.searching(name, lambda used: 5) for name in "abc"], NUMBERS, world.context(9.0))
+    assert all(2 < world.of(name) < 4 for name in "abc")
+
+
+def test_what_cannot_be_paused_gets_a_third_of_the_time() -> None:
+    world = World()
+    parts = [world.searching("steady", lambda used: 900 - int(used * 10)), world.once("model", 3.0, 1)]
+    run(parts, NUMBERS, context := world.context(12.0))
+    assert context.incumbent == 1
+    assert world.of("model") == 3.0
+
+
+def test_what_takes_longer_than_is_left_is_not_begun() -> None:
+    world = World()
+    parts = [world.searching("search", lambda used: 7), world.once("model", 30.0, 1)]
+    outcome = run(parts, NUMBERS, world.context(3.0))
+    assert world.of("model") == 0
+    assert outcome.reason == "time"
+
+
+def test_without_a_limit_each_part_runs_to_its_end_in_order() -> None:
+    world = World()
+    parts = [world.once("a", 1.0, 9), world.once("b", 1.0, 8), world.once("c", 1.0, 9)]
+    outcome = run(parts, NUMBERS, context := world.context(None))
+    assert [name for name, _ in world.log] == ["a", "b", "c"]
+    assert (context.incumbent, outcome.reason) == (8, None)
+    assert "every part was run to its end" in outcome.detail
+
+
+def test_nothing_is_begun_once_the_gap_is_closed() -> None:
+    world = World()
+
+    def bound(problem: Problem, context: Context) -> None:
+        context.raise_bound(9)
+
+    parts = [Part(name="bound", run=bound, first=True), world.once("a", 0.1, 9), world.once("b", 0.2, 8)]
+    outcome = run(parts, NUMBERS, context := world.context(10.0))
+    assert context.closed
+    assert [name for name, _ in world.log] == ["a"]
+    assert outcome == Outcome()
+
+
+def test_an_error_in_a_part_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+
+    def fails(problem: Problem, context: Context) -> None:
+        context.offer(4)
+        raise ValueError("a defect")
+
+    parts = [Part(name="fails", run=fails), world.once("a", 0.1, 9)]
+    outcome = run(parts, NUMBERS, context := world.context(10.0))
+    assert context.incumbent == 4
+    assert outcome.reason is None
+    assert outcome.detail.startswith("fails failed: ValueError: a defect")
+    assert "part fails failed" in caplog.text
+
+
+def test_infeasible_ends_all() -> None:
+    world = World()
+    none = Part(name="none", run=lambda problem, context: Outcome(infeasible=True, detail="none fits"))
+    outcome = run([none, world.once("a", 0.1, None)], NUMBERS, world.context(10.0))
+    assert outcome.infeasible
+    assert outcome.detail == "none fits"
+    assert not world.log
+
+
+def test_turns_say_what_each_part_did() -> None:
+    world = World()
+    parts = [world.once("a", 0.2, 9), world.once("b", 0.4, 8)]
+    run(parts, NUMBERS, context := world.context(10.0))
+    told = [(t.part, t.start, t.seconds, t.before, t.after, t.ended) for t in context.known.turns]
+    assert told == [
+        ("a", 0.0, 0.2, (None, None), (9, None), "done"),
+        ("b", 0.2, pytest.approx(0.4), (9, None), (8, None), "done"),
+    ]
+
+
+def test_a_clock_stands_still_while_others_have_their_turn() -> None:
+    world = World()
+    seen: list[float] = []
+
+    def watches(problem: Problem, context: Context) -> Outcome:
+        while not context.expired:
+            world.work("watches", 0.01)
+            seen.append(context.elapsed())
+        return Outcome(reason="time")
+
+    parts = [Part(name="watches", run=watches), world.searching("other", lambda used: 5)]
+    run(parts, NUMBERS, world.context(4.0))
+    assert seen[-1] == pytest.approx(world.of("watches"))
+    assert all(b - a == pytest.approx(0.01) for a, b in itertools.pairwise(seen))
+
+
+def test_portfolios_within_parts_keep_to_the_turns_of_the_outer_one() -> None:
+    world = World()
+
+    def nested(problem: Problem, context: Context) -> Outcome:
+        inner = context.inner(NUMBERS)
+        return run([world.searching(name, lambda used: 6) for name in ("x", "y")], NUMBERS, inner)
+
+    parts = [Part(name="nested", run=nested), world.searching("other", lambda used: 5)]
+    run(parts, NUMBERS, world.context(8.0))
+    assert 3 < world.of("x") + world.of("y") < 5
+    assert 3 < world.of("other") < 5
+    assert world.seconds <= 8.1
+
+
+def test_what_is_paused_at_the_end_is_unwound() -> None:
+    world = World()
+    ended: list[str] = []
+
+    def careful(problem: Problem, context: Context) -> None:
+        try:
+            while not context.expired:
+                world.work("careful", 0.01)
+        finally:
+            ended.append("careful")
+
+    parts = [Part(name="careful", run=careful), world.searching("other", lambda used: 5)]
+    run(parts, NUMBERS, world.context(1.0))
+    assert ended == ["careful"]
