@@ -7,31 +7,13 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ._version import __version__
-from .cli import (
-    audit,
-    bench,
-    convert,
-    decode,
-    demo,
-    estimate,
-    explain,
-    export,
-    job,
-    plot,
-    report,
-    show,
-    solve,
-    table,
-    verify,
-)
-from .cli import compile as compile_verb
-from .cli import help as help_verb
-from .cli import list as list_verb
 from .cli.output import complain, drop_output, open_streams, reserve_output
 from .cli.parser import Parser, option_names
+from .cli.verbs import VERBS
 from .instances.formats.strict_json import UNPACK_VARIABLE
 from .models.errors import LowtideError, UsageError, VerificationError
 from .models.files import noting_files
@@ -40,30 +22,9 @@ from .models.texts import cut, printable
 if TYPE_CHECKING:
     from .cli.parser import Subparsers
 
-VERBS = (
-    list_verb,
-    show,
-    convert,
-    solve,
-    verify,
-    explain,
-    estimate,
-    plot,
-    bench,
-    job,
-    table,
-    report,
-    audit,
-    export,
-    decode,
-    demo,
-    compile_verb,
-    help_verb,
-)
 
-
-def build_parser() -> tuple[Parser, Subparsers]:
-    """Return the parser of the program and its verbs."""
+def build_parser(only: str = "") -> tuple[Parser, Subparsers]:
+    """Return the parser of the program and its verbs; of one verb only: the others are listed."""
     parser = Parser(
         prog="lowtide",
         description="Mathematical optimization for memory-aware scheduling of computation graphs.",
@@ -72,8 +33,11 @@ def build_parser() -> tuple[Parser, Subparsers]:
     )
     parser.add_argument("--version", action="version", version=f"lowtide {__version__}")
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb")
-    for verb in VERBS:
-        verb.add_parser(subparsers)
+    for verb, summary in VERBS.items():
+        if only in ("", verb):
+            import_module(f"{__package__}.cli.{verb}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(verb, help=summary)
     return parser, subparsers
 
 
@@ -127,8 +91,9 @@ def _main(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     for word in argv:
         _check_word(word)
-    parser, subparsers = build_parser()
-    names = list(subparsers.choices)
+    verb = next((word for word in argv if not word.startswith("-")), "--help")
+    parser, subparsers = build_parser(verb)
+    names = list(VERBS)
     if not argv:
         raise UsageError(f"found no verb, expected one of {', '.join(names)} (lowtide --help)")
     if not argv[0].startswith("-") and argv[0] not in names:

@@ -25,7 +25,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "audit",
         run,
-        "look for records that contradict each other",
         details=(
             "Records about the same graph and problem are compared with each other, with the best-known\n"
             "file and with the catalogue; plans and certificates are verified again, and the instances of\n"

@@ -29,7 +29,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "bench",
         run,
-        "carry out an experiment: many runs, each in its own process",
         details="A run that has its record is not repeated; Ctrl-C, a crash or a full disk cost the runs in "
         "work. Exit status 1 if a run failed, 130 if stopped.",
         examples=[

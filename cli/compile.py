@@ -19,7 +19,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "compile",
         run,
-        "compile the kernels of all methods once, for images and the login nodes of clusters",
         details="Otherwise the first solve by a method compiles what it needs, before its clock starts. It "
         "is kept in LOWTIDE_CACHE_DIR, else in NUMBA_CACHE_DIR, else in the user's folder for caches.",
         examples=["lowtide compile", "LOWTIDE_CACHE_DIR=/opt/lowtide lowtide compile --jobs 8"],

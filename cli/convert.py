@@ -21,7 +21,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "convert",
         run,
-        "convert a graph to native JSON, DOT or GraphML",
         examples=[
             "lowtide convert model.onnx graph.json.gz --set batch=32",
             "lowtide convert 'onnx:resnet50?train=1,weights=1' graph.json --drop weight",

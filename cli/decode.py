@@ -27,7 +27,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "decode",
         run,
-        "read another solver's solution of an exported model",
         details="The answer is judged by the verifier; what the other solver proved is not known here. "
         "Read are the files of HiGHS, Gurobi, SCIP, CBC and glpsol, and CP-SAT's response as text.",
         examples=EXAMPLES,

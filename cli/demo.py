@@ -23,7 +23,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "demo",
         run,
-        "order, allocate, verify and draw a training iteration of SqueezeNet",
         details="Writes plan.json, and profile and allocation as .svg and .png.",
         examples=["lowtide demo", "lowtide demo --out pictures"],
     )

@@ -24,7 +24,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "estimate",
         run,
-        "say by formula what training takes on each device, or inference on three tiers",
         details=(
             "With --parameters: model states under ZeRO's stages (3 is FSDP), with --largest-layer also what "
             "DeepSpeed estimates. With --hidden, --heads, --layers and --sequence: activations of a "

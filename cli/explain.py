@@ -22,7 +22,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "explain",
         run,
-        "say why buffers do not fit: an irreducible set of them without allocation",
         details="Exit status 0 whether they fit or not, 1 if the time was up before either was proved.",
         examples=[
             "lowtide explain buffers.csv --capacity 1MiB",

@@ -31,7 +31,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "export",
         run,
-        "write the model of a method to a file",
         examples=EXAMPLES,
     )
     common = Parser(add_help=False)

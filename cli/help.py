@@ -20,7 +20,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "help",
         run,
-        "say what a method does, with its options and its paper",
         examples=["lowtide help belady", "lowtide help peak cpsat", "lowtide help solve"],
     )
     parser.add_argument("words", nargs="+", metavar="[PROBLEM] METHOD | VERB", help="of what")

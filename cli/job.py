@@ -20,7 +20,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "job",
         run,
-        "carry out single runs of an experiment",
         details="For schedulers; lowtide bench --prepare makes the folder. A run that has a record, or that "
         "another process works on, is skipped. Exit status 0 if every run has its record, whatever it "
         "says; 130 after SIGINT or SIGTERM: the run in work leaves no record.",

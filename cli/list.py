@@ -20,7 +20,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "list",
         run,
-        "list problems, methods, instances and machines",
         examples=["lowtide list", "lowtide list methods peak", "lowtide list machines --json"],
     )
     parser.add_argument("what", nargs="?", choices=WHAT, help="only these (default: all)")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..models.errors import UsageError
 from ..models.texts import nearest
 from ..models.units import parse_bytes
+from .verbs import VERBS
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
@@ -77,12 +78,16 @@ def add_verb(
     subparsers: Subparsers,
     name: str,
     run: Callable[[argparse.Namespace], int],
-    summary: str,
+    summary: str = "",
     *,
     details: str = "",
     examples: Sequence[str] = (),
 ) -> Parser:
-    """Add a verb's parser, with what every verb has, to the program's parser and return it."""
+    """Add a verb's parser, with what every verb has, to the program's parser and return it.
+
+    The summary is that of `lowtide.cli.verbs` unless another one is given.
+    """
+    summary = summary or VERBS[name]
     parser = subparsers.add_parser(
         name,
         help=summary,

@@ -44,7 +44,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "plot",
         run,
-        "draw a plan, an allocation or experiments",
         details="A plan or an allocation is verified first.",
         examples=[
             "lowtide plot plan.json -o profile.svg",

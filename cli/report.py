@@ -19,7 +19,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "report",
         run,
-        "write the report of experiments as one HTML file",
         details=(
             "It has tables that sort and filter, charts, and the command that repeats each run, and fetches\n"
             "nothing. Of plans that were kept the best of each instance is verified again and drawn."

@@ -20,7 +20,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "show",
         run,
-        "show counts, sizes and first bounds of a graph or of buffers; or a machine",
         examples=[
             "lowtide show onnx:densenet121",
             "lowtide show graph.json.gz --largest 20",

@@ -71,7 +71,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "solve",
         run,
-        "solve a problem",
         details="What each takes says lowtide solve PROBLEM --help.\n"
         "Exit status 1 if it is infeasible or failed; Ctrl-C keeps the best plan so far.",
         examples=EXAMPLES,

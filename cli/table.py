@@ -26,7 +26,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "table",
         run,
-        "make a table of experiments",
         details=(
             "Without --value and --cols: a summary, one row per method. Means are over the runs that have "
             "the value, and say over how many; runs that cannot be compared are not mixed."

@@ -26,7 +26,6 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "verify",
         run,
-        "verify a plan or an allocation, or score an order of the ops of a graph",
         details="Exit status 1 if a rule is broken.",
         examples=[
             "lowtide verify plan.json",
