@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .output import emit, emit_json, emit_pairs
-from .parser import add_verb
+from .parser import Parser, add_verb
+from .verbs import VERBS
 
 if TYPE_CHECKING:
     from ..solvers.method import Method
@@ -23,7 +25,6 @@ def add_parser(subparsers: Subparsers) -> None:
         examples=["lowtide help belady", "lowtide help peak cpsat", "lowtide help solve"],
     )
     parser.add_argument("words", nargs="+", metavar="[PROBLEM] METHOD | VERB", help="of what")
-    parser.set_defaults(verbs=subparsers.choices)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,11 +43,13 @@ def run(args: argparse.Namespace) -> int:
         found = [m for m in methods() if m.problem == name]
     else:
         found = [m for m in methods() if m.name == name]
-    if not found and name in args.verbs:
-        args.verbs[name].print_help()
+    if not found and name in VERBS:
+        shown = Parser(prog="lowtide").add_subparsers()
+        import_module(f".{name}", __package__).add_parser(shown)
+        shown.choices[name].print_help()
         return 0
     if not found:
-        known = dict.fromkeys([*(m.name for m in methods()), *PROBLEMS, *args.verbs])
+        known = dict.fromkeys([*(m.name for m in methods()), *PROBLEMS, *VERBS])
         raise UsageError(f"help: found {name!r}, {nearest(name, known)}")
     if args.json:
         emit_json({"methods": [as_dict(m) for m in found]})

@@ -42,6 +42,7 @@ def add_problems(
             epilog=shown_examples([x for x in examples if f" {verb} {name} " in x]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
+            conflict_handler="resolve",  # a problem's own flag goes before a second name of a common one
         )
         group = own.add_argument_group(f"options of {name}")
         other = PROBLEMS[problem.becomes[0]].parameters if problem.becomes[0] else {}

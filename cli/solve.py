@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..results.certificates import LIMIT, with_certificate
-from . import certificates, joint, largest, parallel, problem_flags, sweep_memory
+from . import certificates, joint, largest, parallel, parts, problem_flags, sweep_memory
 from .certificates import certificate_line
 from .files import check_outputs
 from .output import emit_json, emit_pairs, note
@@ -126,6 +126,12 @@ def _common() -> Parser:
         metavar="KEY=VALUE",
         help="an option of the method or of the solver under it; repeatable",
     )
+    parser.add_argument(
+        "--show-parts",
+        "--parts",  # not of streams, where devices have parts
+        action="store_true",
+        help="show which part of the method had the time, and what it improved (--json always has it)",
+    )
     parser.add_argument("--log", metavar="FILE", help="keep the solver's own log")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--progress", action="store_true", help="show every step, also in a pipe")
@@ -240,6 +246,8 @@ def _report(
         emit_json({**run_record(result, loaded, plan_path), **(more or {})})
     else:
         emit_pairs([*summary(result, loaded, plan_path), *rows])
+        if args.show_parts:
+            print("", *parts.picture(result), sep="\n")
     return exit_status(result)
 
 

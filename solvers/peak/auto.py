@@ -30,6 +30,10 @@ from .series_parallel.spization import walk_over_divisions
 TERMS_PER_SECOND = 50_000
 """Of the time-indexed model: built, presolved and searched once."""
 
+PROVED_PER_SECOND, SEARCHED_PER_SECOND = 10_000, 1_000
+"""Ops of a graph of which the cut bound or the search over executed sets has something to show after a second,
+and those of which the searches for orders have."""
+
 PAIRS_PER_SECOND = 5_000
 """Pairs of ops that are probed: each needs a flow through the graph, here of a hundred ops."""
 
@@ -118,6 +122,14 @@ def _too_large_for_masks(problem: Peak) -> str:
     return f"found {n:,} ops, expected at most {MASK_LIMIT:,}" if n > MASK_LIMIT else ""
 
 
+def _seconds_of_proof(problem: Peak) -> float:
+    return len(problem.graph.ops) / PROVED_PER_SECOND
+
+
+def _seconds_of_search(problem: Peak) -> float:
+    return len(problem.graph.ops) / SEARCHED_PER_SECOND
+
+
 def _seconds_of_probing(problem: Peak) -> float:
     n = len(problem.graph.ops)
     return n * n / 2 / PAIRS_PER_SECOND * n / 100
@@ -131,10 +143,10 @@ def _seconds_of_model(problem: Peak) -> float:
 
 PARTS = (
     Part(name="greedy orders", run=_greedy, first=True),
-    Part(name="cut", run=_cuts, gives=BOUND, seconds=lambda problem: len(problem.graph.ops) / 10_000),
-    Part(name="local search", run=_local_search, gives=PLAN),
-    Part(name="walk", run=_walk, gives=PLAN, refuses=_too_large_for_masks),
-    Part(name="executed sets", run=_search, seconds=lambda problem: len(problem.graph.ops) / 10_000),
+    Part(name="cut", run=_cuts, gives=BOUND, seconds=_seconds_of_proof),
+    Part(name="local search", run=_local_search, gives=PLAN, seconds=_seconds_of_search),
+    Part(name="walk", run=_walk, gives=PLAN, seconds=_seconds_of_search, refuses=_too_large_for_masks),
+    Part(name="executed sets", run=_search, seconds=_seconds_of_proof),
     Part(name="probing", run=_probe, gives=BOUND, seconds=_seconds_of_probing, refuses=_too_large_for_masks),
     Part(name="cpsat", run=_model, seconds=_seconds_of_model, pauses=False),
 )
