@@ -31,7 +31,7 @@ TERMS_PER_SECOND = 50_000
 """Of the time-indexed model: built, presolved and searched once."""
 
 PROVED_PER_SECOND, SEARCHED_PER_SECOND = 10_000, 1_000
-"""Ops of a graph of which the cut bound or the search over executed sets has something to show after a second,
+"""Ops of a graph of which the cut bound or the search over executed sets has something to show in a second,
 and those of which the searches for orders have."""
 
 PAIRS_PER_SECOND = 5_000
