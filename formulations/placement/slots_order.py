@@ -92,8 +92,8 @@ class _Trace:
                 del self.stays[key]
                 return False
             self.found.stays.append(stay)
-        elif stay.begin is None and not root:
-            return False  # it would begin with a copy of itself
+        elif stay.begin is None and not root and begin == stay.since:
+            return False  # it would begin with a copy of itself; a ring's comes from an iteration before
         turn = 0 if root else round((begin - stay.since) / self.span)
         if (use[0], use[1] - turn) not in stay.uses:
             stay.uses.append((use[0], use[1] - turn))

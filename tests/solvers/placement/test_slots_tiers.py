@@ -75,11 +75,6 @@ def test_no_form_proves_more_than_exhaustive_search_finds(seed: int, accounting:
             assert result.objective == min(found), form
 
 
-ABOVE = {(seed, lt.Accounting.REPLACE) for seed in (41, 45, 59, 62)}
-"""Periods whose plan is some ns above the optimum: the model lets tensors pass several channels in a first
-piece, and a solution that does so is no plan of whole tensors."""
-
-
 @BOTH
 @pytest.mark.parametrize("seed", [36 + seed for seed in seeds(28)])
 def test_periods_whose_tensors_may_not_start_everywhere_are_as_fast_as_exhaustive_search(
@@ -93,12 +88,7 @@ def test_periods_whose_tensors_may_not_start_everywhere_are_as_fast_as_exhaustiv
         return
     assert best is None or (result.bound is not None and result.bound <= best)
     far = [t for t in problem.graph.tensors if t.initial and not t.nbytes]
-    if (seed, accounting) in ABOVE:
-        assert best is not None
-        assert result.status == "feasible"
-        assert result.objective is not None
-        assert result.objective > best
-    elif all("gpu" in problem.may_start(t.kind) for t in far):
+    if all("gpu" in problem.may_start(t.kind) for t in far):
         assert result.objective == best
     else:  # their copies take no rate, so that others pass beside them, and come before all else
         assert (result.objective is None) == (best is None)
