@@ -74,8 +74,12 @@ class SlotColumns:
                     elif e not in starts:
                         self.absent[key] = self._bytes(life.nbytes)
 
-    def flows(self) -> None:
-        """Variables r, c, b, g, f, first those into tier 0."""
+    def flows(self, onward: bool) -> None:
+        """Variables r, c, b, g, f, first those into tier 0.
+
+        `onward`: in states that are empty at the beginning of a piece, too, for bytes that pass several
+        channels in it.
+        """
         ways = self.data.ways
         some = []
         for life in self.data.lives:
@@ -89,10 +93,13 @@ class SlotColumns:
                 for _, p in list(self.instants(life))[:-1]:
                     if self.cut.pieces[p % self.span].moment:
                         continue
-                    # Bytes pass several channels in a piece, through states that are empty at its beginning.
-                    absent = any((number, p, q) in self.absent for q in self.sets)
+                    gone = [q for q in self.sets if (number, p, q) in self.absent]
+                    there = [q for q in self.sets if (number, p, q) in self.held]
+                    if onward:
+                        gone, there = [*self.sets] if gone else [], [*self.sets]
+                    before = {*((q, True) for q in gone), *((q, False) for q in (0, *there))}
                     for move in some[number][not returning]:
-                        if absent or not move.before[1]:
+                        if move.before in before:
                             self.moved.setdefault((number, p), {})[move] = self._bytes(life.nbytes)
 
     def _bytes(self, most: int) -> int:

@@ -17,8 +17,8 @@ piece that is no moment, *moves*: :math:`r^{Qw}_{lp}` bytes of a that pass chann
 :math:`g^{Qx}_{lp}` and :math:`f^{Qx}_{lp}` present and absent ones that x gives up, if it has a capacity or
 may not hold at time 0 what goes on. Bytes may pass several channels within a piece: moves there are from each
 Q, also where :math:`h^Q` or :math:`a^Q` must be 0 at its beginning (at a birth; at time 0); r, b and f only
-where something may be absent then. :math:`0 \le \sigma_p \le U`: lengths of the stalls in ns, with U any
-number.
+where something may be absent then. Only a program for plans may leave out the moves from such Q. :math:`0 \le
+\sigma_p \le U`: lengths of the stalls in ns, with U any number.
 
 Objective. Minimize :math:`\sum_p \sigma_p` subject to
 
@@ -70,11 +70,12 @@ period does the same, and a life goes on from one to the next by its own instant
 the first. Latencies are dropped; whole tensors, no preemption and the like only restrict. QED.
 
 *With N rounds it is a plan.* A solution divides the bytes of a life into *paths*, each a sequence of states
-(`paths`). Cut each piece into N equal rounds (N + D, where copies follow each other) in which everything
-moves linearly: of each path that changes, an equal part in each round; within a round copies run side by
-side, and what leaves a memory leaves it between rounds. In round j, from 0, tier 0 holds :math:`R_p + (R'_p -
-R_p) j/N + I_p/N` at most, which is linear in j, so j = 0 and j = N - 1 suffice (3). As N grows the two
-programs become one: both approach the optimum of placement in bytes without latencies.
+(`paths`), also where the program lacks some moves, which are 0 then. Cut each piece into N equal rounds (N +
+D, where copies follow each other) in which everything moves linearly: of each path that changes, an equal
+part in each round; within a round copies run side by side, and what leaves a memory leaves it between rounds.
+In round j, from 0, tier 0 holds :math:`R_p + (R'_p - R_p) j/N + I_p/N` at most, which is linear in j, so j =
+0 and j = N - 1 suffice (3). As N grows the two programs, with all moves, become one: both approach the
+optimum of placement in bytes without latencies.
 
 Source: this suite: pieces of variable length, in which rates are the only limits, and rounds that make them
 exact without finer pieces.
@@ -145,6 +146,7 @@ def build(
     rounds: int | None = None,
     reserve: int = 0,
     margin: int = 0,
+    onward: bool = True,
     expired: Callable[[], bool] = lambda: False,
 ) -> SlotProgram:
     """Return the program.
@@ -161,6 +163,9 @@ def build(
         Bytes of each memory left free where possible, for rounding.
     margin
         ns at the end of each run in which nothing is copied, for rounding (with rounds only).
+    onward
+        Whether moves begin where the bytes cannot be at the beginning of the piece, too: without them fewer
+        plans, and a smaller program (with rounds only: the bound has them).
     expired
         Asked at each variable and row whether to stop.
 
@@ -179,7 +184,7 @@ def build(
     """
     columns = SlotColumns(coarse(data), stall, ticker(expired))
     columns.contents()
-    columns.flows()
+    columns.flows(onward or rounds is None)
     _balances(columns)
     _presence(columns)
     _memory(columns, rounds, reserve)
@@ -366,8 +371,7 @@ def _channels(columns: SlotColumns, rounds: int | None, margin: int) -> None:
     shared: list[tuple[tuple[int, ...], int, int]]
     shared = [((w,), way.rate, way.latency) for w, way in enumerate(data.ways)]
     shared += [(ways, rate, 0) for ways, rate in data.caps]
-    linked = any(way.src and way.dst for way in data.ways)
-    share = (rounds, rounds + len(data.capacity) - 2) if rounds is not None and linked else (1, 1)
+    share = (rounds, rounds + len(data.capacity) - 2) if rounds is not None and data.linked else (1, 1)
     for p, (piece, lives) in enumerate(zip(columns.cut.pieces, columns.cut.inside, strict=True)):
         by_way: dict[int, list[int]] = {}
         for key in lives:

@@ -121,6 +121,11 @@ class StateData:
         return 2 * self.n if self.periodic else self.n
 
     @property
+    def linked(self) -> bool:
+        """Whether a channel joins outer tiers."""
+        return any(way.src and way.dst for way in self.ways)
+
+    @property
     def ideal(self) -> int:
         """Sum of the (least) durations, in ns: no plan takes less."""
         return sum(self.duration)

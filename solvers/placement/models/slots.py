@@ -3,9 +3,10 @@
 1. Bounds at once: the sum of the durations, and in single runs that of single ops. Too large a program is not
    built.
 2. The program with `ROUNDS` rounds in each piece gives a plan. Where rounding breaks it, it is solved again
-   with a little room left free.
+   with a little room left free. Where no channel joins outer tiers, it has no moves from where bytes cannot
+   be as their life begins: plans lack second copies of new bytes, and those of `slots_near` are found sooner.
 3. If the bounds at hand are not near, the program without limit on the rounds gives one, from safe duals.
-4. If plan and bound are apart, more rounds.
+4. If plan and bound are apart, more rounds, with all moves.
 5. Where a plan has a few ns of stall that come from rounding only, once more with a margin behind each run.
 6. Where plan and bound are so near that rounding may be all: whole bytes and ns near the program's solution
    (`slots_near`).
@@ -136,6 +137,7 @@ def plan_in_rounds(
                 rounds=rounds,
                 reserve=room,
                 margin=margin,
+                onward=data.linked or rounds != ROUNDS[0],
                 expired=lambda: context.expired,
             )
         except BuildTimeout:

@@ -252,3 +252,20 @@ def test_too_large_a_program_is_not_built() -> None:
     result = lt.solve(case(1), "slot-lp", threads=1, memory_limit=10**5)
     assert result.status is lt.Status.UNKNOWN
     assert result.reason == "memory"
+
+
+def test_only_programs_for_plans_lack_moves_from_where_new_bytes_cannot_be() -> None:
+    spec = "gen:chain?n=3,seed=1,machine=a100-40g-pcie3,start=gpu"
+    data = state_data(load_problem(Placement, spec))
+    assert not data.linked
+    some = [
+        {
+            (key, move)
+            for key, row in build(data, stall=1, rounds=n, onward=onward).moved.items()
+            for move in row
+        }
+        for n in (None, 8)
+        for onward in (True, False)
+    ]
+    assert some[0] == some[1] == some[2]
+    assert some[3] < some[0]
