@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -124,6 +124,9 @@ class Context:
         What the seconds are counted on, and when it began.
     world
         When the trace began, on the clock of the whole.
+    prepare
+        Compiles those of these kernels that are missing, while the clock stands still; for methods that may
+        end without them (`Method.late`).
     known
         The best that is known; contexts that share it work on the same problem.
     bound_seconds
@@ -153,6 +156,7 @@ class Context:
     clock: Clock = field(default_factory=Clock)
     started: float = math.nan
     world: tuple[Clock, float] | None = None
+    prepare: Callable[[Sequence[str]], None] = lambda kernels: None
     known: Known = field(default_factory=Known)
     bound_seconds: float | None = None
     models: list[tuple[int, int]] = field(default_factory=list)
@@ -193,6 +197,7 @@ class Context:
             engine_options=self.engine_options if engine_options is None else engine_options,
             log=self.log,
             clock=self.clock,
+            prepare=self.prepare,
             known=known or Known(),
             models=self.models,
             progress=lambda line: None if prefix is None else self.progress(f"{prefix}{line}"),

@@ -141,6 +141,8 @@ class Method:
     kernels
         Modules whose kernels it calls, named as in `run`: `solve` compiles what of them does not lie on disk
         before the clock starts.
+    late
+        Whether it has them compiled itself (`Context.prepare`): small questions end before it needs them.
     engine
         "cpsat" or "highs" if further options pass through to that solver.
     freedoms
@@ -159,6 +161,7 @@ class Method:
     source: str = ""
     options: tuple[Option, ...] = ()
     kernels: tuple[str, ...] = ()
+    late: bool = False
     engine: str | None = None
     freedoms: tuple[str, ...] = ()
     package: tuple[str, str] | tuple[()] = ()

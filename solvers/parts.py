@@ -69,6 +69,8 @@ class Part:
         that divide their time by it.
     options
         Those of the method, typed; what is not given here has the context's value.
+    kernels
+        Modules of those that it calls, as in `Method.kernels`: compiled before its first turn.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Part:
     pauses: bool = True
     share: float = 1.0
     options: Mapping[str, Any] = field(default_factory=dict)
+    kernels: tuple[str, ...] = ()
 
     def load(self) -> RunFunction:
         """Return the function, importing its module now."""

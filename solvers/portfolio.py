@@ -191,6 +191,8 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
 def _begin(work: _Work, problem: Any, context: Context, seconds: float) -> None:
     """Make the part's own context, with a clock of its own, and what runs it."""
     part, whole = work.part, context.clock
+    if part.kernels:
+        context.prepare(part.kernels)
     clock = Clock(whole=whole, paused=whole.now(), ends=context.started + context.ends)
     told = context.remaining() * part.share if part.pauses else min(seconds, context.remaining())
     own = replace(

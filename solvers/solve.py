@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module, metadata
@@ -134,10 +134,9 @@ def solve(
     if problem.demands:
         name, further = room_of(problem).demanded
         run, kernels = partial(load(name), run), (*kernels, *further)
-    if kernels and constrain is None:
-        from .engines.compilation import prepare
-
-        prepare(kernels, progress=progress)
+    late = chosen.late and not problem.demands and constrain is None
+    if constrain is None and not late:
+        _compile(kernels, progress)
     if chosen.name != "auto":  # which may end without its solver
         _import_solver(chosen.engine)
     _check_engine(chosen, own, engine_options)
@@ -155,8 +154,25 @@ def solve(
             log=None if log is None else Path(log),
             progress=progress or (lambda line: None),
         )
+        if late:
+            context.prepare = partial(_compile_meanwhile, context)
         result = _run(problem, chosen, run, context, known)
     return result if constrain is None else replace(result, constrained=True)
+
+
+def _compile(kernels: Sequence[str], progress: Callable[[str], None] | None) -> None:
+    """Compile what does not lie on disk."""
+    if kernels:
+        from .engines.compilation import prepare
+
+        prepare(kernels, progress=progress)
+
+
+def _compile_meanwhile(context: Context, kernels: Sequence[str]) -> None:
+    """Compile while the clock of the solve stands still."""
+    began = context.clock.now()
+    _compile(kernels, context.progress)
+    context.clock.paused += context.clock.now() - began
 
 
 def _run(problem: Problem, method: Method, run: RunFunction, context: Context, known: object) -> Result:

@@ -72,6 +72,7 @@ def _cuts(problem: Peak, context: Context) -> Outcome:
         at_least=context.bound or 0,
         expired=lambda: context.expired,
         improved=lambda value: context.raise_bound(value, kind="cut"),
+        prepare=context.prepare,
     )
     return Outcome(reason="time" if context.expired else None)
 
@@ -141,12 +142,21 @@ def _seconds_of_model(problem: Peak) -> float:
     return peak_cpsat_steps.size(peak_data(problem)).terms / TERMS_PER_SECOND
 
 
+_ORDERS, _CLOSURES = ".peak.orders.order_kernel", ".flows.closure_kernel"
+
 PARTS = (
     Part(name="greedy orders", run=_greedy, first=True),
     Part(name="cut", run=_cuts, gives=BOUND, seconds=_seconds_of_proof),
-    Part(name="local search", run=_local_search, gives=PLAN, seconds=_seconds_of_search),
+    Part(name="local search", run=_local_search, gives=PLAN, seconds=_seconds_of_search, kernels=(_ORDERS,)),
     Part(name="walk", run=_walk, gives=PLAN, seconds=_seconds_of_search, refuses=_too_large_for_masks),
     Part(name="executed sets", run=_search, seconds=_seconds_of_proof),
-    Part(name="probing", run=_probe, gives=BOUND, seconds=_seconds_of_probing, refuses=_too_large_for_masks),
+    Part(
+        name="probing",
+        run=_probe,
+        gives=BOUND,
+        seconds=_seconds_of_probing,
+        refuses=_too_large_for_masks,
+        kernels=(_CLOSURES,),
+    ),
     Part(name="cpsat", run=_model, seconds=_seconds_of_model, pauses=False),
 )

@@ -32,6 +32,7 @@ ROOM = Room(
             "auto",
             ".peak.auto:solve_auto",
             "bounds and heuristics first; if they do not meet, exact search with hint and bound",
+            late=True,
             engine="cpsat",
         ),
         Method(

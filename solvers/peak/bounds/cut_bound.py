@@ -96,6 +96,7 @@ def cut_bound(
     expired: Callable[[], bool] = lambda: False,
     improved: Callable[[int], None] = lambda value: None,
     compiled: bool | None = None,
+    prepare: Callable[[Sequence[str]], None] = lambda kernels: None,
 ) -> CutBound:
     """Return the largest cut over all ops, or the best one when the time is up.
 
@@ -109,7 +110,7 @@ def cut_bound(
         Asked before and within flows; when it holds, the best so far is returned.
     improved
         Called with each better bound as soon as it is proved.
-    compiled
+    compiled, prepare
         As for `LeastMemory`.
     """
     space = state_space(graph)
@@ -121,7 +122,7 @@ def cut_bound(
     estimates = _Estimates(space, (range(space.n), *orders))
     queue = [(-e, w) for w, e in enumerate(estimates.least.tolist()) if e > value]
     heapify(queue)
-    least = LeastMemory(space, compiled=compiled) if queue else None
+    least = LeastMemory(space, compiled=compiled, prepare=prepare) if queue else None
     while queue and -queue[0][0] > value and not stopped:
         estimate, w = -queue[0][0], queue[0][1]
         if estimates.least[w] < estimate:

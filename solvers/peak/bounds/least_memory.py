@@ -63,6 +63,8 @@ class LeastMemory:
         Forward.
     compiled
         Whether to use the compiled functions; None: when there has been more than a little work.
+    prepare
+        Called with their module before they are used.
 
     Attributes
     ----------
@@ -75,7 +77,13 @@ class LeastMemory:
         If the bytes add up to `LARGEST_SUM` or more (`fits` tells).
     """
 
-    def __init__(self, space: StateSpace, *, compiled: bool | None = None) -> None:
+    def __init__(
+        self,
+        space: StateSpace,
+        *,
+        compiled: bool | None = None,
+        prepare: Callable[[Sequence[str]], None] = lambda kernels: None,
+    ) -> None:
         if not self.fits(space):
             raise ValueError("the bytes of a state space add up to 2**62 or more")
         self.space = space
@@ -84,6 +92,7 @@ class LeastMemory:
         self._place[order] = np.arange(space.n)
         self._net = _network(space, order, self._place.tolist())
         self._functions: Any = closure_flow
+        self._prepare = prepare
         self.compiled = self._keeps = False
         self._size = len(self._net.profit) + len(self._net.need)
         self._work = 0
@@ -160,6 +169,7 @@ class LeastMemory:
         self._work += work
         if self.compiled or self._work <= self._most:
             return
+        self._prepare((".flows.closure_kernel",))
         from ...flows import closure_kernel
 
         self.compiled, self._functions = True, closure_kernel

@@ -126,6 +126,8 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool], *, alone
     effort, descents, tried, effective = first, DESCENTS, 0, True
     more = search is not None and _descend(context, search, descents, passes.nbytes, expired)
     while not context.closed and not expired():
+        if effort == SECOND_EFFORT:
+            context.prepare((".peak.search.pass_kernel",))
         if effort == SECOND_EFFORT and alone:
             _walk(problem, context, expired)
             _search_locally(problem, context, expired)
