@@ -34,7 +34,7 @@ GRAPH = {
     "tensors": [{"name": NAME, "nbytes": 3}, {"name": "y", "nbytes": 5}],
     "ops": [{"name": NAME, "writes": [0], "workspace": 1}, {"name": "b", "reads": [0], "writes": [1]}],
 }
-MANY = 50_000
+MANY = 20_000
 DEEP = {
     "lists.json": "[" * MANY + "]" * MANY,
     "objects.json": '{"a":' * MANY + "1" + "}" * MANY,
