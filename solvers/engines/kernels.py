@@ -168,6 +168,7 @@ def compile_kernel(compiled: Any) -> None:
     compiled.compile(signature_of(compiled.py_func))
 
 
+@cache  # asked before every solve, of all kernels that it may reach
 def signature_of(function: Callable[..., Any]) -> tuple[Any, ...]:
     """Return the types of a kernel's arguments.
 
