@@ -79,6 +79,7 @@ class Reader:
             self.folder = folder / "lowtide"
             _copy_package(self.folder)
             self.environment["PYTHONPATH"] = str(folder)
+            self.environment.pop("PYTHONDONTWRITEBYTECODE", None)  # its commands are many, its files hundreds
 
     def follow(self) -> None:
         """Do what the page says."""
@@ -184,7 +185,7 @@ def _copy_package(to: Path) -> None:
     """Copy the package, without tests, tables and what is ignored."""
     to.mkdir()
     for name in PACKAGE:
-        ignored = shutil.ignore_patterns("__pycache__", "experiments")
+        ignored = shutil.ignore_patterns("experiments")  # what is compiled is good for the copy too
         shutil.copytree(ROOT / name, to / name, ignore=ignored)
     for name in ("__init__.py", "__main__.py", "_version.py", "pyproject.toml"):
         shutil.copy(ROOT / name, to / name)
