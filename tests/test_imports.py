@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -40,6 +41,7 @@ def imported(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
                 yield inside if inside in known else module
 
 
+@cache
 def graph() -> nx.DiGraph[str]:
     """Return the modules, each with an arrow to every one that it imports."""
     known = modules()
