@@ -126,7 +126,7 @@ def naive_list_schedule(problem: lt.Makespan, rank: list[int]) -> int | None:
 
 def test_list_scheduling_never_gets_stuck_where_the_naive_one_does() -> None:
     stuck = 0
-    for seed in range(300):
+    for seed in range(150):
         problem, order = tight_problem(seed)
         rng = Random(seed)
         rank = list(range(len(order)))
@@ -135,7 +135,7 @@ def test_list_scheduling_never_gets_stuck_where_the_naive_one_does() -> None:
         verdict = problem.judge(starts)
         assert not verdict.violations, f"seed {seed}: {verdict.violations[0].message}"
         stuck += naive_list_schedule(problem, rank) is None
-    assert stuck >= 50
+    assert stuck >= 25
 
 
 def test_compiled_list_schedule_equals_the_plain_one() -> None:

@@ -80,8 +80,17 @@ def test_first_fit_is_improved_to_a_proved_optimum(method: str) -> None:
     assert result.objective <= greedy.objective
 
 
-@pytest.mark.parametrize(("name", "optimum"), [("C", 1039360), ("F", 1048576), ("K", 1048576)])
-@pytest.mark.parametrize("method", ["cpsat", "cpsat-sections"])
+@pytest.mark.parametrize(
+    ("method", "name", "optimum"),
+    [
+        ("cpsat", "C", 1039360),
+        ("cpsat", "F", 1048576),
+        pytest.param("cpsat", "K", 1048576, marks=pytest.mark.slow),
+        ("cpsat-sections", "C", 1039360),
+        ("cpsat-sections", "F", 1048576),
+        ("cpsat-sections", "K", 1048576),
+    ],
+)
 def test_challenging_instance_has_its_known_optimum(method: str, name: str, optimum: int) -> None:
     problem = lt.Offsets(lt.load_buffers(f"catalogue:minimalloc/{name}"))
     result = lt.solve(problem, method, threads=1, time_limit=None)

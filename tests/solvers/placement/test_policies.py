@@ -162,7 +162,7 @@ def test_deeptm_migrates_the_coldest_by_each_feature() -> None:
 def test_deepum_learns_what_faults() -> None:
     """Empty tables are pure demand; in the end nothing faults that they do not hold; less is asked for."""
     ahead = fewer = 0
-    for seed in range(24):
+    for seed in range(12):
         for make in (training_problem, random_problem):
             problem = make(seed)
             results = [

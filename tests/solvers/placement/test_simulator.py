@@ -22,7 +22,7 @@ from tests.random_decisions import random_decisions, random_problem
 
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("accounting", list(Accounting))
-@pytest.mark.parametrize("block", seeds(8, least=2))
+@pytest.mark.parametrize("block", seeds(8, least=1))
 def test_every_plan_verifies(block: int, accounting: Accounting, weights: bool) -> None:
     found = 0
     for seed in range(100 * block, 100 * block + 100):

@@ -26,7 +26,7 @@ def annealed(data: RecomputeData, seed: int = 0, rounds: int = 3) -> list[list[i
 def test_excess_is_what_levels_say_compiled_and_plain() -> None:
     """Sequences of random runs, most of them schedules of the memory or beyond it, some neither."""
     valid = invalid = 0
-    for seed in range(400):
+    for seed in range(250):
         problem = tight_problem(seed)
         if problem is None:
             continue
