@@ -1,10 +1,10 @@
 """How many mutants of product code the tests kill, by room.
 
 A mutant is one small change of a function (`mutants`: `<` for `<=`, a call left out, `max` for `min`), drawn
-by a seed from all that rules make of a room. In a clone, the tests that import the changed module run first,
-then those of the modules that import it, then the others of its room. A mutant is killed if a test fails that
-passes without it, or if the tests hang. Those that survive the quick tests meet the slow ones and all random
-cases, if asked for.
+by a seed from all that rules make of a room: the same ones again while these lines stay as they are. In a
+clone, the tests that import the changed module run first, then those of the modules that import it, then the
+others of its room. A mutant is killed if a test fails that passes without it, or if the tests hang that end
+without it. Those that survive the quick tests meet the slow ones and all random cases, if asked for.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from __future__ import annotations
 import ast
 import functools
 import os
-import random
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
@@ -37,6 +38,8 @@ PER_ROOM = 2
 
 PATIENCE = 900
 """Seconds that the tests of one mutant take at most."""
+HANG = 240
+"""Seconds after which one test hangs, the compilation of kernels included."""
 
 QUICKLY = ("quick", "hangs")
 KILLED = (*QUICKLY, "all")
@@ -55,11 +58,23 @@ def cases(per_room: int = PER_ROOM, seed: int = 0, thorough: bool = False) -> It
         Whether the survivors of the quick tests meet all tests.
     """
     for room, files in sorted(_rooms().items()):
-        every = [(file, mutant) for file in files for mutant in mutants((ROOT / file).read_text())]
-        drawn = random.Random(f"{seed} {room}").sample(every, len(every))[:per_room]
-        for file, mutant in sorted(drawn):
-            name = f"{file}:{mutant.line} {mutant.begin} {mutant.rule}"
-            yield Case(name, partial(_judged, room, file, mutant, thorough))
+        every = {name: (file, mutant) for file in files for name, mutant in _named(file)}
+        drawn = sorted(every, key=lambda name: sha256(f"{seed} {name}".encode()).digest())[:per_room]
+        for name in sorted(drawn):
+            yield Case(name, partial(_judged, room, *every[name], thorough))
+
+
+def _named(file: str) -> Iterator[tuple[str, Mutant]]:
+    """Yield the mutants of a file with names that stay when other lines of it change."""
+    times: Counter[str] = Counter()
+    for mutant in mutants((ROOT / file).read_text()):
+        name = f"{file} {mutant.rule}: {_line(mutant.old)} to {_line(mutant.new)}"
+        times[name] += 1
+        yield f"{name}, {times[name]}", mutant
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 @functools.cache
@@ -91,6 +106,8 @@ class Copy:
             "-p",
             "no:cacheprovider",
             "--tb=no",
+            f"--override-ini=faulthandler_timeout={HANG}",
+            "--override-ini=faulthandler_exit_on_timeout=true",
             *words,
             *tests,
         ]
@@ -103,6 +120,8 @@ class Copy:
             return None
         if done.returncode in (0, 5):
             return ""
+        if "Timeout (" in done.stderr:
+            return None
         lines = [line.split() for line in done.stdout.splitlines()]
         return next((words[1] for words in lines if words[:1] in (["FAILED"], ["ERROR"])), "at import")
 
@@ -186,8 +205,8 @@ def _judged(room: str, file: str, mutant: Mutant, thorough: bool) -> list[Row]:
             "file": file,
             "line": mutant.line,
             "rule": mutant.rule,
-            "old": " ".join(mutant.old.split()),
-            "new": " ".join(mutant.new.split()),
+            "old": _line(mutant.old),
+            "new": _line(mutant.new),
             "killed": killed,
             "by": by,
             "seconds": round(time.monotonic() - begun),
@@ -207,7 +226,7 @@ def _killed(file: str, mutant: Mutant, how: str, words: tuple[str, ...]) -> tupl
         finally:
             place.write_bytes(text)
         if by is None:
-            return "hangs", ""
+            return ("no" if copy.failing(tests, words) is None else "hangs"), ""
         if by in ("", "at import"):
             return (how if by else "no"), by
         if not copy.failing([by], words):
