@@ -18,7 +18,7 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +40,9 @@ PATIENCE = 900
 """Seconds that the tests of one mutant take at most."""
 HANG = 240
 """Seconds after which one test hangs, the compilation of kernels included."""
+
+SERVED = 2
+"""Of so many problems a module may be a part, to be tested with them."""
 
 QUICKLY = ("quick", "hangs")
 KILLED = (*QUICKLY, "all")
@@ -166,10 +169,20 @@ def _users(module: str) -> frozenset[str]:
     return frozenset(file.removesuffix(".py") for file in every if module in _imports(file))
 
 
+def _problems(modules: Iterable[str]) -> set[str]:
+    paths = [Path(module).parts for module in modules]
+    return {parts[1] for parts in paths if parts[0] in ("solvers", "formulations") and len(parts) > 2}
+
+
 def tests_of(file: str) -> list[str]:
-    """Return the files of tests of a module: those that import it, those of its users, those of its room."""
+    """Return the files of tests of a module: those that import it, those of its users, those of its room.
+
+    What one or two problems use within two imports is also tested with them.
+    """
     module, path = file.removesuffix(".py"), Path(file)
-    problem = path.parts[1] if path.parts[0] in ("solvers", "formulations") and len(path.parts) > 2 else ""
+    (problem,) = _problems([module]) or ("",)
+    users = {user for near in _users(module) - {"__init__"} for user in (near, *_users(near))}
+    served = problems if len(problems := _problems(users)) <= SERVED else set()
     ranked = []
     for test in _tracked():
         where = Path(test)
@@ -184,8 +197,10 @@ def tests_of(file: str) -> list[str]:
             rank = 2
         elif (problem and problem in folder) or (not problem and folder[:2] == path.parts[:-1][:2]):
             rank = 3
-        elif folder == path.parts[:1] or (problem and where.name == "test_every_constraint_matters.py"):
+        elif folder[:1] == ("solvers",) and served.intersection(folder):
             rank = 4
+        elif folder == path.parts[:1] or (problem and where.name == "test_every_constraint_matters.py"):
+            rank = 5
         else:
             continue
         ranked.append((rank, test))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.hybrid.data import hybrid_data
 from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
 from lowtide.solvers.hybrid.knapsack import Swaps, exact
@@ -88,6 +89,9 @@ def test_stages_by_hand() -> None:
         other = replace(problem, **wrong)  # type: ignore[arg-type]
         violations = other.verdict(split).violations
         assert any(v.kind == kind and word in v.message for v in violations), (wrong, violations)
+    degrees, unlinked = hybrid_data(problem).degrees, hybrid_data(replace(problem, link=None)).degrees
+    assert (degrees[2].made, degrees[1].read, degrees[2].exchanged) == ((10,), (8,), {1: (0, 0), 2: (2, 0)})
+    assert (unlinked[2].made, unlinked[1].read, unlinked[2].exchanged) == ((0,), (0,), {1: (0, 0), 2: (0, 0)})
 
 
 def chain_of_two(first: lt.Mode, second: lt.Op, **asked: object) -> lt.Hybrid:

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.partition import latency_milp
 from lowtide.formulations.partition.data import partition_data
 from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
 from lowtide.solvers.partition.latency import KIND, Cuts, Order, raise_latency
 from tests.effort import seeds
+from tests.formulations.cases.case import proved
+from tests.formulations.cases.partition import one_after_another, partition
 from tests.oracles.brute_partition import best, objective
 from tests.partition_problems import random_latency, random_split
 
@@ -54,6 +57,11 @@ def test_the_latency_is_judged_by_the_letter() -> None:
         assert judged.objective == objective(problem, split), (seed, split, judged.violations)
         broken += judged.objective is None
     assert broken
+
+
+@pytest.mark.parametrize("problem", [one_after_another(), *map(random_latency, (1, 3, 9, 11))])
+def test_the_program_alone_proves_the_least_latency(problem: lt.Partition) -> None:
+    assert partition(latency_milp, problem) == proved(best(problem))
 
 
 @pytest.mark.slow  # a MILP each

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, pairwise, product
+from math import ceil
 from random import Random
 
 import pytest
@@ -58,6 +60,39 @@ def test_no_plan_of_stages_in_any_places_is_below_it(seed: int) -> None:
     for problem in rng.sample(problems, min(6, len(problems))):
         least = optimum(problem)
         assert least is None or (bound is not None and bound <= least)
+
+
+def stated(asked: Joint, rate: Fraction) -> int:
+    """Return the bound as its page states it, with this weight of bytes times ns."""
+    layers, p, m, c = asked.layers, asked.devices, asked.micro, asked.latency_ns
+    least = [min(way.backward for way in x.ways) for x in layers]
+    ahead = [sum(x.forward for x in layers[:i]) for i in range(len(layers))]
+    behind = [sum(least[:i]) for i in range(len(layers))]
+    rest = [sum(x.forward for x in layers[i:]) + sum(least[i:]) for i in range(len(layers))]
+    bound = rest[0] + 2 * (p - 1) * c
+    for i, x in enumerate(layers):
+        bound = max(bound, ahead[i] + m * (x.forward + min(y.backward + y.weight for y in x.ways)))
+        bound = max(bound, ahead[i] + m * (x.forward + least[i]) + behind[i])
+    spare = 0 if asked.memory is None else p * asked.memory - sum(x.states for x in layers)
+    for late in (0, 1):  # 1: without W
+        work = Fraction(sum(ahead[i] + i * c + late * (behind[i] + i * c) for i in range(p)))
+        for x, ns in zip(layers, rest, strict=True):
+            again = x.ways[0].backward + x.ways[0].weight + min(x.forward, x.again)
+            kept = [y.backward + (0 if late else y.weight) + rate * ns * y.activation for y in x.ways]
+            work += m * (x.forward + min(again, *kept))
+        bound = max(bound, ceil(work / (p + rate * spare)))
+    return bound
+
+
+def test_it_is_the_greatest_that_its_page_states_over_all_weights() -> None:
+    for seed in seeds(40):
+        asked = replace(small(seed, 3), latency_ns=seed % 3)
+        if asked.memory is not None:
+            asked = replace(asked, memory=(asked.memory + sum(x.states for x in asked.layers)) // 2)
+        whole = sum(x.forward + min(y.backward for y in x.ways) for x in asked.layers)
+        spans = range(1, whole + 1 if asked.memory is not None else 1)
+        rates = {Fraction(ns, span * nbytes) for ns in range(9) for span in spans for nbytes in range(1, 6)}
+        assert chunks_bound(asked) == max(stated(asked, rate) for rate in {Fraction(0)} | rates)
 
 
 @pytest.mark.parametrize(("backward", "weight", "bound"), [(2, 0, 15), (1, 1, 13)])
