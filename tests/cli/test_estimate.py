@@ -42,6 +42,7 @@ def test_activations_of_a_transformer(tmp_path: Path) -> None:
     [
         ((), "found neither, expected --parameters, or --sequence, --hidden, --heads and --layers"),
         (("--heads", "3"), "found --heads without --sequence, expected --sequence, --hidden"),
+        (("--sequence", "3"), "found --sequence without --hidden, expected --sequence, --hidden"),
         (("--largest-layer", "3"), "found --largest-layer without --parameters, expected both"),
         (("--parameters", "1e99"), "found '1e99', expected a whole number such as 7.5e9"),
         (("--parameters", "1.5"), "found '1.5', expected a whole number such as 7.5e9"),

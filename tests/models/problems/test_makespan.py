@@ -83,6 +83,13 @@ def test_modes_bound_to_tiers_are_refused() -> None:
 CPU, GPU = lt.Mode(duration_ns=5, processors=("cpu",)), lt.Mode(duration_ns=2, processors=("gpu",))
 
 
+@pytest.mark.parametrize("given", ["cpu=2+gpu=1", {"cpu": 2, "gpu": 1}, (("cpu", 2), ("gpu", 1))])
+def test_processors_may_be_given_in_any_form(given: object) -> None:
+    problem = load_problem("makespan", "gen:tasks?n=12&cores=2", processors=given)
+    assert isinstance(problem, Makespan)
+    assert problem.processors == (("cpu", 2), ("gpu", 1))
+
+
 @pytest.mark.parametrize(
     ("processors", "message"),
     [

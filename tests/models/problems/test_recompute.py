@@ -153,10 +153,22 @@ def test_actions_of_a_plan_make_that_plan() -> None:
             plan = problem.lower(problem.read(from_steps(found[1], ["memory", "disk"])))
             again = problem.lower(actions_of(plan, problem.graph))
             assert (again.runs, again.copies) == (plan.runs, plan.copies)
+            assert sorted(again.frees, key=repr) == sorted(plan.frees, key=repr)
+            starts = {x.kind: ("memory",) for x in problem.graph.tensors if x.initial}
+            several = len(problem.machine.tiers) > 1
+            assert plan.start_tiers == again.start_tiers == (starts if several else None)
             assert (
                 lt.verify(problem.graph, again, rerun=True).valid
                 == lt.verify(problem.graph, plan, rerun=True).valid
             )
+
+
+def test_what_is_freed_once_it_is_copied_stays_behind_the_copy() -> None:
+    graph = lt.load("gen:chain?n=2")
+    steps: tuple[Action, ...] = (lt.Compute(0), lt.Transfer(0, "memory", "disk"), lt.Discard(0, "memory"))
+    steps += (lt.Transfer(0, "disk", "memory"), lt.Discard(0, "disk"), lt.Compute(1))
+    problem = lt.Recompute(graph, machine=two_tiers(Random(0), 10))
+    assert actions_of(problem.lower(problem.read(steps)), graph) == steps
 
 
 def test_answers_that_are_none_are_refused() -> None:
