@@ -24,8 +24,20 @@ from typing import Any, get_args, get_type_hints
 from ...models.errors import LowtideError, UsageError
 from ...models.texts import one_line
 from ..audits.ledger import read_ledger
+from ..tables.columns import EVERY
 from ..tables.spec import Part, Row, filled, latex, markdown
-from .running import HERE, Case, into_documents, lowtide, read_rows, records_of, say, write_rows
+from .running import (
+    HERE,
+    Case,
+    into_documents,
+    lowtide,
+    made_by,
+    made_now,
+    read_rows,
+    records_of,
+    say,
+    write_rows,
+)
 
 ONLY = "what the names of cases contain; their rows are printed, and what is committed stays"
 WORDS = {
@@ -143,20 +155,22 @@ def _carried_out(
     lowtide("compile", "--quiet")  # nothing that is measured waits for that
     found: list[Row] = []
     if hasattr(module, "cases"):
-        groups = _measured(module.cases(**options), args.only, args.out)
+        groups = _measured(module.cases(**options), args.only, args.out, getattr(module, "THREADS", 1))
     else:
         file = getattr(module, "experiment", lambda folder: HERE / name / "experiment.toml")
-        groups = iter([module.rows(records_of(file, args.out, only=args.only, jobs=args.jobs))])
+        records = records_of(file, args.out, only=args.only, jobs=args.jobs)
+        mark = made_by(records)
+        groups = iter([[{**row, **mark, **row} for row in module.rows(records)]])
     for rows in groups:
         found += rows
         for row in rows if args.only else ():
-            print(*row.values(), flush=True)
+            print(*(cell for name, cell in row.items() if name not in EVERY), flush=True)
     if not found:
         raise UsageError(f"--only: found no case that contains {args.only!r}")
     return found
 
 
-def _measured(every: Iterator[Case], only: str, out: Path | None) -> Iterator[list[Row]]:
+def _measured(every: Iterator[Case], only: str, out: Path | None, threads: int) -> Iterator[list[Row]]:
     """Yield the rows of cases, and keep them in a folder, if there is one."""
     cases = [case for case in every if only in case.name]
     kept = None if out is None else out / "rows.jsonl"
@@ -169,7 +183,10 @@ def _measured(every: Iterator[Case], only: str, out: Path | None) -> Iterator[li
     for number, case in enumerate(cases, start=1):
         if case.name not in known:
             say(f"{number} of {len(cases)}, after {time.monotonic() - begun:.0f} s: {case.name}")
-            known[case.name] = list(case.measure())
+            started = time.monotonic()
+            rows = list(case.measure())
+            mark = made_now(threads, time.monotonic() - started)
+            known[case.name] = [{**row, **mark, **row} for row in rows]
             if kept is not None:
                 with kept.open("a") as file:
                     file.write(json.dumps([case.name, known[case.name]]) + "\n")

@@ -10,8 +10,10 @@ An experiment is a folder here with a module ``table.py``. Its docstring says wh
   arguments are options of the command;
 * ``together(rows)``, which returns the rows of all cases, where cells of some come from others;
 * ``row(*words)``, where rows are measured in a process of their own (`apart`);
+* ``THREADS``, where its cases take more than one;
 * ``draw()``, where pictures belong to it.
 
+Every row says besides when, by which version and on which machine it was measured (`made_now`, `made_by`).
 A folder without rows has a module ``make.py``, with ``make(...)``.
 """
 
@@ -25,14 +27,16 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..._version import __version__
 from ...instances.spec import parse_spec
 from ...models.errors import UsageError
 from ..sweeps.folder import read_runs
+from ..sweeps.record import load_average, machine, now
 from ..sweeps.sweep_instances import expand
 from ..tables.declared import TABLE, declared_of
 from ..tables.spec import Row, read_csv, write_csv
@@ -134,6 +138,23 @@ def by_instance(records: Iterable[dict[str, Any]]) -> dict[str, Runs]:
             raise UsageError(f"{record['spec']}, {record['method']}: {record['detail']}")
         found.setdefault(record["spec"], {})[record["method"]] = record
     return found
+
+
+def made_now(threads: int, seconds: float) -> Row:
+    """Return the cells of rows that were just measured: day, version, machine, and what they took."""
+    on = {**machine(), "load": load_average()}
+    return {**_made(now(), __version__, on, threads), "case_seconds": round(seconds, 1)}
+
+
+def made_by(records: Iterable[dict[str, Any]]) -> Row:
+    """Return the cells of rows that come from run records: those of the last run."""
+    last = max(records, key=lambda record: record["started"])
+    return _made(last["started"], last["version"], last["machine"], last["limits"]["threads"])
+
+
+def _made(started: str, version: str, on: Mapping[str, Any], threads: int) -> Row:
+    words = f"{on['cores']} cores, {on['cpu']}, load {on['load']}"
+    return {"date": started[:10], "version": version, "machine": words, "threads": threads}
 
 
 def seconds_of(record: dict[str, Any], *parts: str) -> float:

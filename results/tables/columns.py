@@ -29,8 +29,9 @@ from ...models.errors import InstanceError
 from ...models.problems.problem import Problem
 from .declared import Declared, Row, declared_columns
 
-EVERY = ("date", "version", "machine", "threads", "seeds")
-"""When and where a row was made, and what three seeds gave where luck decides; older rows lack them."""
+EVERY = ("date", "version", "machine", "threads", "case_seconds", "seeds")
+"""When, where and in how long a row was made (`case_seconds`: with all rows that were measured with it), and
+what three seeds gave where luck decides; older rows lack them."""
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -23,9 +23,9 @@ everywhere). Rows with one of the listed values
 in a column of ``elsewhere`` are about instances that cannot be loaded from here.
 
 The two columns are written with `with_questions` (`lowtide.results.tables.spec`); ``lowtide audit`` reads all
-of it. What the other columns are says ``[columns.NAME]`` (`lowtide.results.tables.columns`). A claim with
-``again = true`` is of a method that gives the same objective whenever it runs, without options: the audit
-makes some of its rows again.
+of it. What the other columns are says ``[columns.NAME]`` (`lowtide.results.tables.columns`). ``again`` lists
+those of a claim's methods that give the same objective whenever they run, without options (``true``: all of
+them): the audit makes some of their rows again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TableClaim:
     status: str | None = None
     gap: str | None = None
     proven: str | bool = False
-    again: bool = False
+    again: bool | tuple[str, ...] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,11 +258,14 @@ def records_of_row(declared: Declared, row: Row, where: str) -> Iterator[dict[st
         for claim in question.claims:
             found = _record(claim, row, where)
             if found is not None:
+                again = claim.again
                 yield {
-                    "again": claim.again,
+                    "again": again if isinstance(again, bool) else found["method"] in again,
                     "instance": spec,
                     "instance_sha256": row[question.sha256],
                     "problem": question.problem,
+                    "started": row.get("date") or None,
+                    "version": row.get("version") or None,
                     **found,
                 }
 
@@ -331,6 +334,10 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def _claim(data: Mapping[str, Any]) -> TableClaim:
+    return TableClaim(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+
+
 def _is_texts(value: Any) -> bool:
     return is_object(value) and all(is_list(v) and all(map(is_text, v)) for v in value.values())
 
@@ -349,7 +356,7 @@ _CLAIM = {
     "status": Field(is_text, "a column"),
     "gap": Field(is_text, "a column"),
     "proven": Field(lambda v: v is True or is_text(v), "a column or true"),
-    "again": Field(lambda v: v is True, "true"),
+    "again": Field(lambda v: v is True or (is_list(v) and all(map(is_text, v))), "true or a list of methods"),
 }
 _NONE = {"no_claims": required(Field(is_text, "a string that says why"))}
 
@@ -368,7 +375,7 @@ def _declared(name: str, value: Any, where: str) -> Declared:
         questions.append(
             TableQuestion(
                 problem=block["problem"],
-                claims=tuple(TableClaim(**claim) for claim in block["claims"]),
+                claims=tuple(_claim(claim) for claim in block["claims"]),
                 column=block.get("column", "instance"),
                 instance=block.get("instance"),
                 elsewhere={key: tuple(some) for key, some in block.get("elsewhere", {}).items()},

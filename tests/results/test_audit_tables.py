@@ -22,7 +22,7 @@ from lowtide.results.audits.findings import Audit
 from lowtide.results.audits.ledger import ledger_of, write_ledger
 from lowtide.results.audits.witnesses import read_witnesses
 from lowtide.results.certificates import with_certificate
-from lowtide.results.tables.declared import filled, read_declared, with_questions
+from lowtide.results.tables.declared import filled, read_declared, records_of_row, with_questions
 from tests.commands import answer, within
 from tests.experiments import run
 
@@ -376,6 +376,22 @@ def test_templates() -> None:
         filled("{nodes}", row)
 
 
+def test_methods_that_are_made_again_and_when_a_row_was_made(tmp_path: Path) -> None:
+    (tmp_path / "tables.toml").write_text(
+        "[[a]]\nproblem = 'peak'\n"
+        "claims = [{ method = '{method}', objective = 'peak', again = ['greedy', 'liu'] }]\n"
+    )
+    declared = (read_declared(tmp_path) or {})["a"]
+    row = {"instance": "catalogue:chain", "instance_sha256": "0", "peak": "3", "date": "2026-01-31"}
+    records = [
+        record
+        for method in ("greedy", "local-search", "liu")
+        for record in records_of_row(declared, {**row, "method": method, "version": ""}, "row")
+    ]
+    assert [record["again"] for record in records] == [True, False, True]
+    assert {(record["started"], record["version"]) for record in records} == {("2026-01-31", None)}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -383,6 +399,7 @@ def test_templates() -> None:
         ("[[a]]\nproblem = 'peek'\nclaims = [{ method = 'auto' }]\n", 'problem: found "peek"'),
         ("[a]\nwhy = 'speed'\n", "found unknown key 'why'"),
         ("a = 3\n", "a: found 3, expected questions or no_claims"),
+        ("[[a]]\nproblem = 'peak'\nclaims = [{ method = 'x', again = 3 }]\n", "expected true or a list"),
         ("[[a\n", "found no TOML"),
     ],
 )

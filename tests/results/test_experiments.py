@@ -10,10 +10,12 @@ from types import ModuleType
 
 import pytest
 
+import lowtide as lt
 from lowtide.models.errors import UsageError
 from lowtide.results.experiments import __main__ as command
 from lowtide.results.experiments.__main__ import experiments, main, written
-from lowtide.results.experiments.running import HERE, ROOT, Case, by_instance, read_rows, records_of
+from lowtide.results.experiments.running import HERE, ROOT, Case, by_instance, made_by, read_rows, records_of
+from lowtide.results.tables.columns import EVERY
 from lowtide.results.tables.spec import Column, Row, TableSpec, filled, latex, markdown, read_csv
 
 TABLES = [name for name, path in experiments().items() if path.stem == "table"]
@@ -85,6 +87,53 @@ def test_rows_that_are_kept_are_not_measured_again(
     assert main(["counted", "--only", "st", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "first 3\nlast 3\n"
     assert counted == ["first", "second", "last"]
+
+
+def test_rows_say_when_where_and_in_how_long_they_were_measured(
+    counted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[list[Row]] = []
+    monkeypatch.setattr(command, "write_rows", lambda name, rows: written.append(rows))
+    monkeypatch.setattr(command, "_write_text", lambda name, folder: None)
+    assert main(["counted", "--out", str(tmp_path)]) == 0
+    first, *_, last = written[0]
+    assert list(last) == ["case", "n", *(name for name in EVERY if name != "seeds")]
+    assert (last["version"], last["threads"]) == (lt.__version__, 1)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", last["date"])
+    assert re.fullmatch(r"\d+ cores, .*, load [\d.]+", last["machine"])
+    kept = tmp_path / "rows.jsonl"
+    kept.write_text(kept.read_text().replace(f'"date": "{first["date"]}"', '"date": "2026-01-31"'))
+    assert main(["counted", "--out", str(tmp_path)]) == 0
+    assert [row["date"] for row in written[1]] == ["2026-01-31"] * 3
+    assert counted == ["first", "second", "last"]
+
+
+def test_a_column_of_an_experiment_is_not_written_over(
+    counted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cases() -> Iterator[Case]:
+        yield Case("only", lambda: [{"machine": "v100", "threads": 8}])
+
+    monkeypatch.setattr(command.load("counted"), "cases", cases)
+    written: list[Row] = []
+    monkeypatch.setattr(command, "write_rows", lambda name, rows: written.extend(rows))
+    monkeypatch.setattr(command, "_write_text", lambda name, folder: None)
+    assert main(["counted"]) == 0
+    assert [(row["machine"], row["threads"]) for row in written] == [("v100", 8)]
+
+
+def test_rows_of_run_records_say_what_the_last_run_says() -> None:
+    on = {"host": "h", "cpu": "x86_64", "cores": 2, "memory": 1, "load": 0.5}
+    records = [
+        {"started": f"2026-01-{day}T10:00:00Z", "version": v, "machine": on, "limits": {"threads": 2}}
+        for day, v in ((30, "0.2"), (31, "0.3"), (29, "0.1"))
+    ]
+    assert made_by(records) == {
+        "date": "2026-01-31",
+        "version": "0.3",
+        "machine": "2 cores, x86_64, load 0.5",
+        "threads": 2,
+    }
 
 
 def test_only_needs_a_case_that_contains_it(counted: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from ..running import Case
 GRAPHS = ("aten/googlenet_tr", "aten/resnet50_tr", "aten/swin_t_in")
 PROCESSORS = (None, 4)
 SECONDS = 300.0
+THREADS = 2
 
 
 def cases(*, runs: int = 1000) -> Iterator[Case]:
@@ -31,14 +32,14 @@ def cases(*, runs: int = 1000) -> Iterator[Case]:
 def rows_of(name: str, runs: int) -> Iterator[Row]:
     """Yield a row for each number of processors; bytes and ns."""
     graph = lt.load(f"catalogue:{name}")
-    least = lt.solve(lt.Peak(graph), time_limit=SECONDS / 4, threads=2).objective
+    least = lt.solve(lt.Peak(graph), time_limit=SECONDS / 4, threads=THREADS).objective
     assert least is not None
     for processors in PROCESSORS:
-        most = lt.solve(lt.ParallelMemory(graph, processors), time_limit=SECONDS, threads=2)
+        most = lt.solve(lt.ParallelMemory(graph, processors), time_limit=SECONDS, threads=THREADS)
         before = simulate(graph, runs=runs, processors=processors)
         bound = (least + max(before)) // 2
         began = time.process_time()
-        found = lt.solve(lt.MemoryEdges(graph, bound, processors), time_limit=SECONDS, threads=2)
+        found = lt.solve(lt.MemoryEdges(graph, bound, processors), time_limit=SECONDS, threads=THREADS)
         seconds = time.process_time() - began
         edges = found.edges
         after = None if edges is None else simulate(graph, edges, runs=runs, processors=processors)

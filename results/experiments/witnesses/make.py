@@ -1,11 +1,12 @@
 """Solve questions of the tables, and keep what witnesses their rows: plans, allocations, certificates.
 
 Every question of the tables named by ``--only`` that has no witness yet is solved once by `auto`, or by a
-method of its best row, one thread. An answer that is as good as the best row of any table joins the file of
-witnesses of the first table that has the question (`lowtide.results.audits.witnesses`); ``lowtide audit
-results`` verifies all of them again. Of a file that would be larger than `LARGEST`, the largest plans are
-left out, and the record says how they are made. Says what was not reached, and what is better than any row:
-then either a table has to be made again, or something is wrong.
+method of its best row, one thread; with ``--optimal`` those alone of which a row says OPTIMAL. An answer that
+is as good as the best row of any table joins the file of witnesses of the first table that has the question
+(`lowtide.results.audits.witnesses`); ``lowtide audit results`` verifies all of them again. Of a file that
+would be larger than `LARGEST`, the largest plans are left out, and the record says how they are made. Says
+what was not reached, and what is better than any row: then either a table has to be made again, or something
+is wrong.
 """
 
 from __future__ import annotations
@@ -58,18 +59,23 @@ KEPT = (
 """What a witness says of its run."""
 
 
-def make(*, time_limit: float = 20, only: str = "") -> None:
+def make(*, time_limit: float = 20, only: str = "", optimal: bool = False) -> None:
     """Solve what has no witness, and keep what holds a record; the limit is each question's."""
     claims = read_claims([HERE]).claims
     by_question: dict[Question, list[Claim]] = {}
     for claim in sorted(claims, key=lambda c: c.table or ""):
         by_question.setdefault(claim.question, []).append(claim)
     found: dict[str, list[dict[str, Any]]] = {}
-    for table, some in questions(by_question, only):
-        record = answered(some, HERE / table, time_limit)
-        if record is not None:
-            found.setdefault(table, read_known(table)).append(record)
-            keep(table, found[table])
+    try:
+        for table, some in questions(by_question, only):
+            if optimal and all(claim.status != "optimal" for claim in some):
+                break
+            record = answered(some, HERE / table, time_limit)
+            if record is not None:
+                found.setdefault(table, read_known(table)).append(record)
+    finally:  # an interruption keeps what is there
+        for table, records in found.items():
+            keep(table, records)
 
 
 def questions(by_question: Mapping[Question, list[Claim]], only: str) -> Iterator[tuple[str, list[Claim]]]:
