@@ -114,8 +114,9 @@ def _print(found: Audit) -> None:
     ]
     if found.without_plan:
         rows.append(("without plan", f"{found.without_plan:,} records with an objective"))
-    if counts := _counts(found):
-        text = ", ".join(f"{count:,} {words}" for words, count in counts.items())
+    counts = _counts(found)
+    if counts:
+        text = ", ".join(f"{number:,} {words}" for words, number in counts.items())
         rows.append(("no witness", f"rows of committed tables: {text}"))
     if found.again:
         rows.append(("made again", f"{found.again:,} rows, the same came out"))
@@ -127,12 +128,10 @@ def _print(found: Audit) -> None:
         rows.append(("elsewhere", f"{found.elsewhere:,} rows about instances that are not at hand"))
     for table, why in found.no_claims:
         rows.append(("no claims", f"{table}: {why}"))
-    rows.append(
-        (
-            "verdict",
-            f"invalid: {count:,} contradiction{'s' * (count > 1)}" if count else "valid: no contradiction",
-        )
-    )
+    valid = "valid: no contradiction"
+    if counts:
+        valid += f"; {sum(counts.values()):,} rows have no witness"
+    rows.append(("verdict", f"invalid: {count:,} contradiction{'s' * (count > 1)}" if count else valid))
     emit_pairs(rows)
     if found.unchecked:
         emit_table(["plan of", "why not verified"], [list(row) for row in found.unchecked], title="unchecked")

@@ -12,13 +12,15 @@ import ast
 import difflib
 import inspect
 import json
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, get_args, get_type_hints
 
 from ...models.errors import LowtideError, UsageError
@@ -184,13 +186,33 @@ def _measured(every: Iterator[Case], only: str, out: Path | None, threads: int) 
         if case.name not in known:
             say(f"{number} of {len(cases)}, after {time.monotonic() - begun:.0f} s: {case.name}")
             started = time.monotonic()
-            rows = list(case.measure())
+            with _interruptible():
+                rows = list(case.measure())
             mark = made_now(threads, time.monotonic() - started)
             known[case.name] = [{**row, **mark, **row} for row in rows]
             if kept is not None:
                 with kept.open("a") as file:
                     file.write(json.dumps([case.name, known[case.name]]) + "\n")
         yield known[case.name]
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end after a Ctrl-C that a solver answered with what it had by then."""
+    seen: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if seen:
+        raise KeyboardInterrupt
 
 
 def _write_text(name: str, folder: Path | None) -> None:

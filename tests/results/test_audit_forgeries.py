@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lowtide.__main__ import main
 from lowtide.results.audits.audit import audit
 from lowtide.results.audits.best_known import read_best_known, update
 from lowtide.results.audits.evidence import read_claims
@@ -205,6 +206,15 @@ def test_more_memory_that_is_worse_is_found(folder: Path) -> None:
     changed(folder, "recompute_tiers", worse, ledger=True)
     best_known_too(folder)
     assert "worse-than-neighbour" in kinds(folder)
+
+
+def test_the_verdict_counts_the_rows_without_a_witness(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["audit", str(folder), "--best-known", str(folder.parent / "best.json"), "--quiet"]
+    assert main(words) == 0
+    lacking = sum(sum(counts.values()) for counts in audited(folder).unwitnessed.values())
+    assert f"valid: no contradiction; {lacking} rows have no witness" in capsys.readouterr().out
 
 
 def test_a_row_that_is_made_again_is_found(folder: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -120,6 +122,29 @@ def test_a_column_of_an_experiment_is_not_written_over(
     monkeypatch.setattr(command, "_write_text", lambda name, folder: None)
     assert main(["counted"]) == 0
     assert [(row["machine"], row["threads"]) for row in written] == [("v100", 8)]
+
+
+def test_rows_of_an_interrupted_case_are_not_kept(
+    counted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A solver that is interrupted returns what it has: no measurement."""
+
+    def interrupted() -> Iterator[Row]:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            yield {"n": 0}
+
+    def cases() -> Iterator[Case]:
+        yield Case("first", lambda: [{"n": 1}])
+        yield Case("second", interrupted)
+
+    monkeypatch.setattr(command.load("counted"), "cases", cases)
+    before = signal.getsignal(signal.SIGINT)
+    assert main(["counted", "--only", "s", "--out", str(tmp_path)]) == 130
+    assert signal.getsignal(signal.SIGINT) is before
+    kept = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [name for name, _ in kept] == ["first"]
 
 
 def test_rows_of_run_records_say_what_the_last_run_says() -> None:

@@ -39,6 +39,8 @@ PERCENT = (200, 75)
 """Of the least sequential peak."""
 METHODS = ("heft", "cpsat", "auto")
 SECONDS = 10.0
+SEEDS = (0, 1, 2)
+"""Of `auto`; the first one's plan is the row's, the others show what luck decides."""
 PICTURES = {("catalogue:moe-train", 2, 75): "moe"}
 
 
@@ -60,7 +62,12 @@ def rows_of(spec: str, devices: int, percent: int) -> Iterator[Row]:
     fewer = _fewer(spec, devices, problem)
     for method in METHODS:
         hint = fewer if method == "auto" else None
-        result = lt.solve(problem, method, time_limit=SECONDS, threads=1, hint=hint)
+        result = lt.solve(problem, method, time_limit=SECONDS, threads=1, hint=hint, seed=SEEDS[0])
+        times = [result.objective]
+        if method == "auto" and result.status is lt.Status.FEASIBLE:
+            for seed in SEEDS[1:]:
+                other = lt.solve(problem, method, time_limit=SECONDS, threads=1, hint=hint, seed=seed)
+                times.append(other.objective)
         verdict = result.verification
         seen = verdict if result.plan is not None and isinstance(verdict, Verification) else None
         yield {
@@ -75,6 +82,7 @@ def rows_of(spec: str, devices: int, percent: int) -> Iterator[Row]:
             "bound": result.bound,
             "peak": None if seen is None else max(seen.peaks.values()),
             "sent": None if seen is None else sum(seen.traffic.values()),
+            "seeds": " ".join(map(str, times)) if len(times) > 1 else None,
         }
         if method == "auto" and (spec, devices, percent) in PICTURES:
             assert result.plan is not None
@@ -134,4 +142,11 @@ def text(table: list[Row]) -> Fields:
         found = line["auto"]
         line["gap"] = None if isinstance(found, str) else (found - line["bound"]) / found
         line["bound"] = line["bound"] or "none"
-    return {"table": TABLE.of(lines.values())}
+    drawn = [[int(time) for time in row["seeds"].split()] for row in table if row["seeds"]]
+    spreads = [max(times) / min(times) - 1 for times in drawn]
+    return {
+        "table": TABLE.of(lines.values()),
+        "differ": sum(spread > 0 for spread in spreads),
+        "drawn": len(spreads),
+        "spread": f"{max(spreads):.1%}",
+    }

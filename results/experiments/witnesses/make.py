@@ -16,6 +16,7 @@ import lzma
 import os
 import platform
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +43,9 @@ from ..running import HERE, from_folder, say
 HINTS = {f"catalogue:minimalloc/{name}": HERE / f"offsets_heights/best/{name}.json" for name in "DJ"}
 """Answers from elsewhere that are better than what `auto` finds."""
 
+KEEP_EVERY = 60.0
+"""Seconds between two writings of the files; compressing 400 kB takes some seconds."""
+
 KEPT = (
     *(
         "instance",
@@ -66,26 +70,38 @@ def make(*, time_limit: float = 20, only: str = "", optimal: bool = False) -> No
     for claim in sorted(claims, key=lambda c: c.table or ""):
         by_question.setdefault(claim.question, []).append(claim)
     found: dict[str, list[dict[str, Any]]] = {}
+    kept = time.monotonic()
     try:
         for table, some in questions(by_question, only):
             if optimal and all(claim.status != "optimal" for claim in some):
                 break
             record = answered(some, HERE / table, time_limit)
             if record is not None:
-                found.setdefault(table, read_known(table)).append(record)
+                found[table] = [*_others(found.get(table) or read_known(table), some), record]
+            if time.monotonic() - kept > KEEP_EVERY:
+                keep_all(found)
+                kept = time.monotonic()
     finally:  # an interruption keeps what is there
-        for table, records in found.items():
-            keep(table, records)
+        keep_all(found)
 
 
 def questions(by_question: Mapping[Question, list[Claim]], only: str) -> Iterator[tuple[str, list[Claim]]]:
     """Yield the first table and the claims of each question without a witness; optimal ones first."""
-    some = [claims for claims in by_question.values() if not any(c.witness for c in claims)]
+    some = [claims for claims in by_question.values() if not _is_witnessed(claims)]
     some.sort(key=lambda claims: all(c.status != "optimal" for c in claims))
     for claims in some:
         table = claims[0].table
         if table is not None and only in table:
             yield table, claims
+
+
+def _is_witnessed(claims: Sequence[Claim]) -> bool:
+    """Return whether some witness is as good as the best row."""
+    known = best([c for c in claims if not c.witness])
+    if known is None or known.objective is None:
+        return True
+    done = [c.objective for c in claims if c.witness and c.objective is not None]
+    return any(_worse(objective, known.objective, known.problem) <= 0 for objective in done)
 
 
 def read_known(table: str) -> list[dict[str, Any]]:
@@ -94,11 +110,21 @@ def read_known(table: str) -> list[dict[str, Any]]:
     return read_witnesses(path) if path.exists() else []
 
 
+def _others(records: Sequence[dict[str, Any]], claims: Sequence[Claim]) -> list[dict[str, Any]]:
+    """Return the witnesses of other questions, and those of the objective of some row of this one."""
+    said = {c.objective for c in claims if not c.witness}
+    return [
+        r
+        for r in records
+        if (r["instance_sha256"], r["problem"]) != claims[0].question or r["objective"] in said
+    ]
+
+
 def answered(claims: Sequence[Claim], folder: Path, time_limit: float) -> dict[str, Any] | None:
     """Return a witness of the best objective of a question, or None if it was not reached."""
-    known = best(claims)
-    if known is None or known.objective is None:
-        return None
+    known = best([c for c in claims if not c.witness])
+    assert known is not None
+    assert known.objective is not None
     spec, room = known.instance, ROOMS[known.problem]
     names = {method.name for method in room.methods}
     alike = [c.method for c in claims if c.objective == known.objective and c.method in names]
@@ -107,6 +133,8 @@ def answered(claims: Sequence[Claim], folder: Path, time_limit: float) -> dict[s
     given = None if hint is None else read_answer(hint).offsets  # type: ignore[union-attr]
     for method in dict.fromkeys(("auto", *alike)):
         result = lt.solve(problem, method, hint=given, threads=1, time_limit=time_limit)
+        if result.reason == "interrupted":
+            raise KeyboardInterrupt
         words = (
             f"{known.problem} {spec}: {method} {result.status} {result.objective}, known {known.objective}"
         )
@@ -145,6 +173,12 @@ def witness_of(
         if "graph" in answer or "buffers" in answer:
             answer["graph" if "graph" in answer else "buffers"]["source"] = None
     return {**found, "plan": plan, "certificate": None if proof is None else {"document": proof}}
+
+
+def keep_all(found: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Write the witnesses of tables."""
+    for table, records in found.items():
+        keep(table, records)
 
 
 def keep(table: str, records: Sequence[dict[str, Any]]) -> tuple[int, int]:
