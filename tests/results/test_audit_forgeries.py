@@ -218,8 +218,6 @@ def test_the_verdict_counts_the_rows_without_a_witness(
 
 
 def test_a_row_that_is_made_again_is_found(folder: Path) -> None:
-    path = folder / FILE
-    path.write_text(path.read_text().replace('objective = "time"', 'objective = "time", again = true', 1))
     assert audited(folder, again=20, draw="a").again > 0
     changed(
         folder, "recompute_tiers", lambda rows: [row.update(time=f"{2 * int(row['time'])}") for row in rows]
