@@ -335,7 +335,8 @@ def _text(value: Any) -> str:
 
 
 def _claim(data: Mapping[str, Any]) -> TableClaim:
-    return TableClaim(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+    said: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    return TableClaim(**said)
 
 
 def _is_texts(value: Any) -> bool:
