@@ -77,7 +77,7 @@ def stated(asked: Joint, rate: Fraction) -> int:
     for late in (0, 1):  # 1: without W
         work = Fraction(sum(ahead[i] + i * c + late * (behind[i] + i * c) for i in range(p)))
         for x, ns in zip(layers, rest, strict=True):
-            again = x.ways[0].backward + x.ways[0].weight + min(x.forward, x.again)
+            again = Fraction(x.ways[0].backward + x.ways[0].weight + min(x.forward, x.again))
             kept = [y.backward + (0 if late else y.weight) + rate * ns * y.activation for y in x.ways]
             work += m * (x.forward + min(again, *kept))
         bound = max(bound, ceil(work / (p + rate * spare)))
