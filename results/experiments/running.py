@@ -171,7 +171,8 @@ def peer_is_there(package: str) -> None:
 
 
 def from_folder(spec: str, folder: Path) -> str:
-    """Return a specification as a table in a folder has it: the path of a file counts from there."""
+    """Return a specification as a table in a folder has it: paths of files count from there."""
+    spec = spec.replace(f"{folder}{os.sep}", "")  # of a machine
     parsed = parse_spec(spec)
     if parsed.scheme not in ("path", "native"):
         return spec
