@@ -1,6 +1,6 @@
 """The verbs of the command line, in the order in which they are listed, with one line for people each.
 
-A verb's module is ``lowtide.cli.NAME``; the command line imports the one that it needs.
+A verb has a module of its name beside this one; the command line imports the one that it needs.
 """
 
 from __future__ import annotations

@@ -86,10 +86,17 @@ def test_help_names_every_problem(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_flags_of_others_are_refused_with_their_owners(problem: str, tmp_path: Path) -> None:
-    for flag in sorted(EVERY - OWN[problem]):
+    for flag in sorted(EVERY - OWN[problem] - {"--parts"}):  # a second name of --show-parts, but with streams
         owners = " or ".join(name for name in PROBLEMS if flag in OWN[name])
         expected = f"solve: found {flag} with problem {problem}, expected it with {owners}"
         assert refused("solve", problem, SPEC, flag, "1", cwd=tmp_path) == expected
+
+
+def test_parts_are_those_of_the_method_but_for_streams(tmp_path: Path) -> None:
+    for flag in ("--parts", "--show-parts"):
+        assert "greedy orders |" in within("solve", "peak", SPEC, flag, cwd=tmp_path).stdout
+    found = answer("solve", "streams", SPEC, "--parts", "3", cwd=tmp_path)
+    assert found["status"] == "optimal"
 
 
 def test_options_may_stand_before_the_problem(tmp_path: Path) -> None:

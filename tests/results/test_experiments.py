@@ -16,7 +16,16 @@ import lowtide as lt
 from lowtide.models.errors import UsageError
 from lowtide.results.experiments import __main__ as command
 from lowtide.results.experiments.__main__ import experiments, main, written
-from lowtide.results.experiments.running import HERE, ROOT, Case, by_instance, made_by, read_rows, records_of
+from lowtide.results.experiments.running import (
+    HERE,
+    ROOT,
+    Case,
+    by_instance,
+    from_folder,
+    made_by,
+    read_rows,
+    records_of,
+)
 from lowtide.results.tables.columns import EVERY
 from lowtide.results.tables.spec import Column, Row, TableSpec, filled, latex, markdown, read_csv
 
@@ -225,3 +234,9 @@ def test_cells_are_read_as_what_they_are(tmp_path: Path) -> None:
     assert read_csv(path) == [
         {"n": 3, "x": 1.5, "is": True, "text": "-a", "none": None, "instance_sha256": "12e3"}
     ]
+
+
+def test_no_specification_of_a_row_says_where_the_folder_is() -> None:
+    folder = HERE / "placement_chains"
+    spec = f"catalogue:chain?machine={folder}/machines/links-bert-base.toml&start=gpu"
+    assert from_folder(spec, folder) == "catalogue:chain?machine=machines/links-bert-base.toml&start=gpu"
