@@ -14,7 +14,8 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
    what is left. A quarter (`FLOOR`) of the time is for parts
    whose last turn changed nothing, the one that has had least first; where none has changed anything, all
    of it is: then all have equal parts of the time. A part that cannot be paused gets a third of what is
-   left, or its estimate, in one piece, unless that is more than is left; and again only with twice the time.
+   left, or its estimate, in one piece, unless that is more than is left; and again only with twice the time,
+   or with all that is left where no other part can use it.
 
 Without a limit each part runs to its end, in order: the result depends on nothing but the question.
 
@@ -68,6 +69,7 @@ class _Work:
     left_at: float = 0.0
     used: float = 0.0
     last: float = 0.0
+    told: float = 0.0
     rate: float = 0.0
     ended: bool = False
     outcomes: list[Outcome] = field(default_factory=list)
@@ -129,7 +131,11 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
         left = context.remaining()
         open_ = [w for w in works if not w.ended and _needs(w, left) <= left]
         if not open_:
-            return
+            last = [w for w in works if w.used and not w.ended and not w.part.pauses and w.told < left]
+            if not last:
+                return
+            _give(max(last, key=lambda w: (w.rate, -w.estimate, -w.number)), problem, context, left)
+            continue
         improving = [w for w in open_ if w.rate > 0]
         others = [w for w in open_ if w.rate <= 0]
         resting = not improving or (others and idle < FLOOR * total)
@@ -171,7 +177,7 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     clock = work.context.clock
     clock.paused += context.clock.now() - work.left_at
     clock.turn_ends = clock.now() + seconds if work.part.pauses else math.inf
-    before, start = (context.incumbent, context.bound), context.since()
+    before, start, work.told = (context.incumbent, context.bound), context.since(), seconds
     said = len(work.outcomes)
     work.let.switch()
     work.left_at = context.clock.now()
@@ -182,7 +188,8 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     outcome = work.outcomes[-1] if len(work.outcomes) > said else None
     ended = "paused" if outcome is None else outcome.reason or ("refused" if outcome.refused else "done")
     if outcome is not None:
-        work.ended = outcome.reason != "time" or context.remaining() < AGAIN * work.used
+        too_late = work.part.pauses and context.remaining() < AGAIN * work.used
+        work.ended = outcome.reason != "time" or too_late
     detail = "" if outcome is None else outcome.refused or outcome.detail
     context.known.turns.append(Turn(work.part.name, start, taken, before, after, ended, detail))
     return taken
@@ -208,6 +215,8 @@ def _begin(work: _Work, problem: Any, context: Context, seconds: float) -> None:
 
     def work_on() -> None:
         work.outcomes.append(_carried_out(part, problem, own))
+        if work.outcomes[-1].reason == "interrupted":  # a solver's thread took Ctrl-C for its own
+            raise KeyboardInterrupt
 
     let = greenlet(work_on)
 
@@ -260,7 +269,7 @@ def _outcome(works: Sequence[_Work], context: Context) -> Outcome:
     told = [
         f"{w.part.name}: {words}" for w, o in last if o.reason != "crash" and (words := o.refused or o.detail)
     ]
-    reasons = [o.reason for _, o in last if o.reason in ("interrupted", "memory")]
+    reasons = [o.reason for _, o in last if o.reason == "memory"]
     done = all(w.ended for w in works) and bool(works)
     reason = "time" if context.expired or not done else reasons[0] if reasons else None
     if reason is None and works:

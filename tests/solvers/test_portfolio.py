@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -97,6 +97,27 @@ def test_what_cannot_be_paused_gets_a_third_of_the_time() -> None:
     run(parts, NUMBERS, context := world.context(12.0))
     assert context.incumbent == 1
     assert world.of("model") == 3.0
+
+
+def test_what_no_other_part_can_use_goes_to_one_that_had_too_little() -> None:
+    world = World()
+    model = world.once("model", 5.0, 1)
+    few = replace(model, seconds=lambda problem: 0.1)
+    assert run([few], NUMBERS, context := world.context(9.0)).reason is None
+    assert [seconds for _, seconds in world.log] == [0.45, 2.85, 5.0]
+    assert context.incumbent == 1
+    world = World()
+    outcome = run([replace(few, run=world.once("model", 50.0, 1).run)], NUMBERS, world.context(9.0))
+    assert outcome.reason == "time"  # and does not say that it was run to its end
+    assert world.seconds == 9.0
+
+
+def test_ctrl_c_that_a_solver_took_for_its_own_ends_all() -> None:
+    world = World()
+    stopped = Part(name="solver", run=lambda problem, context: Outcome(reason="interrupted"))
+    with pytest.raises(KeyboardInterrupt):
+        run([stopped, world.searching("search", lambda used: 7)], NUMBERS, world.context(None))
+    assert not world.log
 
 
 def test_what_takes_longer_than_is_left_is_not_begun() -> None:
