@@ -120,6 +120,8 @@ class Context:
         File to which the solver's own log goes, or None.
     progress
         Called with one line of text now and then.
+    changed
+        Called after each better answer and bound: to hand it on, where the problem is part of another one.
     clock, started
         What the seconds are counted on, and when it began.
     world
@@ -153,6 +155,7 @@ class Context:
     engine_options: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
     progress: Callable[[str], None] = lambda line: None
+    changed: Callable[[], None] = lambda: None
     clock: Clock = field(default_factory=Clock)
     started: float = math.nan
     world: tuple[Clock, float] | None = None
@@ -406,6 +409,7 @@ class Context:
         values = {"incumbent": self.incumbent, "bound": self.bound}
         unit = getattr(self.problem, "unit", "")
         self.progress(", ".join(f"{k} {v} {unit}".rstrip() for k, v in values.items() if v is not None))
+        self.changed()
 
 
 def available_cores() -> int:

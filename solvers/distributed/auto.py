@@ -1,133 +1,134 @@
-"""`auto` for `distributed`: list schedules, bounds of the memories together, then CP-SAT from what they find.
+"""`auto` for `distributed`: schedules by lists, bounds of the memories together, CP-SAT from what they find.
 
-1. `heft`; the fastest schedule on one memory alone, by the lists of `makespan`.
-2. Bounds of the relaxation `Distributed.pooled`; if it is proved to have no schedule, there is none.
-3. CP-SAT, with the best schedule as hint and horizon, unless bytes times ns are too large for it.
+1. In turns: `heft`; the fastest schedule on one memory alone, by the lists of `makespan`; `heft` on some of
+   the memories, for there more devices are of use, and otherwise lists spread over all that they get.
+2. `auto` of `makespan` on the relaxation `Distributed.pooled`: bounds, or that there is no schedule.
+3. CP-SAT, with the best schedule as hint and horizon; and on the memories whose lists were fastest, but not
+   on all, which is a much smaller model.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+from ...formulations.distributed import intervals_cpsat
 from ...formulations.distributed.data import DistributedData, distributed_data
-from ...formulations.model import BuildTimeout, ticker
-from ...models.errors import InstanceError, UsageError
 from ...models.problems.distributed import Distributed, DistributedSchedule
-from ...models.problems.makespan import Makespan
-from ...models.result import Status
 from ..context import Context, Outcome
-from ..makespan.lists.method import begin
-from ..makespan.lists.priorities import PRIORITIES
-from .heft import ListScheduler, upward_ranks
-from .models import checked_horizon, solve_intervals
+from ..makespan.auto import solve_auto as solve_makespan
+from ..parts import BOUND, PLAN, Part
+from ..portfolio import run
+from .lists import (
+    Some,
+    alike,
+    hand_bounds_on,
+    offer_heft,
+    offer_one_memory,
+    on_some,
+    sets_of_memories,
+)
+from .models import refused, solve_intervals, solve_on_some
 
-POOLED = 0.2
-"""Part of the time that is left for bounds of the relaxation, and again for its own methods."""
-
-ALONE = 0.1
-"""Part of the time that is left for the schedules on one memory alone."""
+TERMS_PER_SECOND = 20_000
+"""Of the model of intervals: built, presolved and searched once."""
 
 
 def solve_auto(problem: Distributed, context: Context) -> Outcome:
     """Stop as soon as the bound meets the incumbent."""
-    data = distributed_data(problem)
-    offer_heft(data, context)
-    for m in range(len(problem.memories)):
-        if not context.expired:
-            offer_one_memory(problem, m, context)
-    outcome = raise_bounds(problem, context)
-    if outcome.infeasible or context.closed or context.expired:
-        return _ended(outcome, context)
-    if context.time_limit is not None:
-        from ..solve import solve
-
-        seconds = POOLED * context.remaining()
-        pooled = solve(problem.pooled, time_limit=seconds, seed=context.seed, threads=context.threads)
-        if pooled.reason == "interrupted":
-            raise KeyboardInterrupt
-        if pooled.status is Status.INFEASIBLE:
-            return Outcome(infeasible=True, detail=f"all memories together: {pooled.detail}")
-        if pooled.bound is not None:
-            kind = f"memories together, {pooled.bound_kind}"
-            context.raise_bound(pooled.bound, pooled.proof or "exact", kind=kind)
-        if context.closed or context.expired:
-            return _ended(outcome, context)
-    try:
-        checked_horizon(data, context)
-    except UsageError as error:  # what was found stays
-        return Outcome(detail=str(error))
-    return solve_intervals(data, context)
+    return run(_Lists(data=distributed_data(problem)).parts(), problem, context)
 
 
-def solve_cpsat(problem: Distributed, context: Context) -> Outcome:
-    """Solve the model from the list schedule and the bounds of the relaxation."""
-    data = distributed_data(problem)
-    offer_heft(data, context)
-    outcome = raise_bounds(problem, context)
-    if outcome.infeasible or context.closed or context.expired:
-        return _ended(outcome, context)
-    return solve_intervals(data, context)
+@dataclass
+class _Lists:
+    """One solve: the data, and the fastest list schedule on some of the memories."""
+
+    data: DistributedData
+    fastest: tuple[int, Some, DistributedSchedule] | None = None
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the parts; without a limit the exact one comes before what is only faster."""
+        return (
+            Part(name="heft", run=self.heft, gives=PLAN),
+            Part(name="one memory", run=_one_memory, gives=PLAN),
+            Part(name="memories together", run=_together, gives=BOUND),
+            Part(name="cpsat", run=self.model, seconds=self.seconds_of_model, pauses=False),
+            Part(name="heft on some memories", run=self.heft_on_some, gives=PLAN, refuses=_few_memories),
+            Part(
+                name="cpsat on some memories",
+                run=self.model_on_some,
+                gives=PLAN,
+                seconds=self.seconds_on_some,
+                refuses=_few_memories,
+                pauses=False,
+            ),
+        )
+
+    def heft(self, problem: Distributed, context: Context) -> Outcome:
+        """Offer the list schedule by upward rank."""
+        offer_heft(Some.all(self.data), context)
+        return _listed(context)
+
+    def heft_on_some(self, problem: Distributed, context: Context) -> Outcome:
+        """Offer the same on some of the memories."""
+        for memories in sets_of_memories(problem):
+            some = on_some(self.data, memories)
+            if some is None or (answer := offer_heft(some, context)) is None:
+                continue
+            value = problem.evaluate(answer)
+            if self.fastest is None or value < self.fastest[0]:
+                self.fastest = value, some, answer
+        return _listed(context)
+
+    def model(self, problem: Distributed, context: Context) -> Outcome:
+        """Solve the model of intervals."""
+        return refused(self.data, context) or solve_intervals(self.data, context)
+
+    def model_on_some(self, problem: Distributed, context: Context) -> Outcome:
+        """Solve it on the memories that the best schedule uses; if these are all, on those of fast lists."""
+        taken = () if context.answer is None else enumerate(context.answer.chosen)
+        used = tuple(sorted({problem.memory_of(i, k) for i, k in taken}))
+        if 1 < len(used) < len(problem.memories) and (some := on_some(self.data, used)) is not None:
+            return solve_on_some(some, context.answer, context)
+        if self.fastest is None:
+            return Outcome(refused="found no schedule on some of the memories")
+        return solve_on_some(*self.fastest[1:], context)
+
+    def seconds_of_model(self, problem: Distributed) -> float:
+        """Estimate the time until the model of intervals has something to show."""
+        return _seconds(self.data)
+
+    def seconds_on_some(self, problem: Distributed) -> float:
+        """Estimate the same of the smallest model on some of the memories."""
+        some = (on_some(self.data, memories) for memories in sets_of_memories(problem))
+        return min((_seconds(x.data) for x in some if x is not None), default=0.0)
 
 
-def solve_heft(problem: Distributed, context: Context) -> Outcome:
-    """Offer the list schedule by upward rank, and raise the bounds of the relaxation."""
-    found = offer_heft(distributed_data(problem), context)
-    outcome = raise_bounds(problem, context)
-    if outcome.infeasible or found or context.expired:
-        return _ended(outcome, context)
-    return Outcome(detail="the list schedule found no place for some op within the memories")
+def _seconds(data: DistributedData) -> float:
+    return intervals_cpsat.size(data, data.horizon).terms / TERMS_PER_SECOND
 
 
-def _ended(outcome: Outcome, context: Context) -> Outcome:
-    """Return how a method ends here: with the relaxation's proof, closed, or out of time."""
+def _few_memories(problem: Distributed) -> str:
+    count = len(problem.memories)
+    return f"found {count} memories, expected more than two" if count < 3 else ""
+
+
+def _listed(context: Context) -> Outcome:
+    return Outcome(reason="time" if context.expired else None)
+
+
+def _one_memory(problem: Distributed, context: Context) -> Outcome:
+    """Offer the list schedules on one memory alone, of memories that are alike the first."""
+    first = {alike(problem, (m,)): m for m in reversed(range(len(problem.memories)))}
+    for m in sorted(first.values()):
+        offer_one_memory(problem, m, context)
+    return _listed(context)
+
+
+def _together(problem: Distributed, context: Context) -> Outcome:
+    """Take over the bounds of all memories together, and the proof that there is no schedule."""
+    inner = context.inner(problem.pooled, prefix="memories together: ")
+    hand_bounds_on(inner, context, "memories together, ")
+    outcome = solve_makespan(problem.pooled, inner)
     if outcome.infeasible:
-        return outcome
-    return Outcome(reason="time" if context.expired and not context.closed else None)
-
-
-def offer_heft(data: DistributedData, context: Context) -> bool:
-    """Offer the list schedule by upward rank; return whether there is one."""
-    lists = ListScheduler(data)
-    try:
-        tick = ticker(lambda: context.expired)
-        found = lists.run(upward_ranks(data, tick), tick)
-    except BuildTimeout:
-        return False
-    if found:
-        context.offer(lists.answer())
-    return found
-
-
-def offer_one_memory(problem: Distributed, m: int, context: Context) -> None:
-    """Offer the best list schedule of `makespan` on one memory's processors, if all ops can run there."""
-    here = {place.kind: q for q, place in enumerate(problem.places) if place.memory == m}
-    counts = tuple((kind, len(problem.places[q].processors)) for kind, q in here.items())
-    room = problem.capacities[m]
-    if room is not None:  # which `makespan` counts as in its memory
-        room += sum(problem.graph.tensors[t].nbytes for t in problem.untouched)
-    try:
-        alone = Makespan(problem.graph, counts, None if room is None else max(room, 0))
-    except InstanceError:  # some op runs on no kind that is here, or some kind can run no op
-        return
-    inner = context.inner(alone, ALONE * context.remaining(), f"on {problem.memories[m]} alone: ")
-    begin(alone, inner, lists=PRIORITIES)
-    if inner.answer is None:
-        return
-    starts, ways = alone.split(inner.answer)
-    places = list(here.values())
-    chosen = []
-    for i, way in enumerate(ways):
-        mine = ((a.mode, a.kind) for a in problem.alternatives[i])
-        chosen.append(list(mine).index((way.mode, places[way.kind])))
-    context.offer(DistributedSchedule(starts=tuple(starts), chosen=tuple(chosen)))
-
-
-def raise_bounds(problem: Distributed, context: Context) -> Outcome:
-    """Take over the bounds of the relaxation, if there is time; say if it is proved to have no schedule."""
-    if context.expired:
-        return Outcome()
-    inner = context.inner(problem.pooled, POOLED * context.remaining(), "memories together: ")
-    started = begin(problem.pooled, inner)
-    if inner.bound is not None:
-        context.raise_bound(inner.bound, inner.proof or "exact", kind=inner.bound_kind)
-    if isinstance(started, Outcome) and started.infeasible:
-        return Outcome(infeasible=True, detail=f"all memories together: {started.detail}")
-    return Outcome()
+        return replace(outcome, detail=f"all memories together: {outcome.detail}")
+    return Outcome(reason=outcome.reason)

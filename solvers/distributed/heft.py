@@ -78,7 +78,7 @@ class _Trial:
 class ListScheduler:
     """A list schedule as it grows; times in ticks, bytes in units."""
 
-    def __init__(self, data: DistributedData) -> None:
+    def __init__(self, data: DistributedData, tick: Callable[[], None] = lambda: None) -> None:
         self.data = data
         self.processors = [[Calendar() for _ in range(count)] for count in data.counts]
         self.lanes = {lane: Calendar() for some in data.lanes.values() for lane in some}
@@ -92,6 +92,7 @@ class ListScheduler:
         """By tensor, and memory where it has come: its last use so far."""
         self.reads: list[list[int]] = [[] for _ in range(data.n)]
         for y, value in enumerate(data.sent):
+            tick()
             for i in value.readers:
                 self.reads[i].append(y)
         self.initial: list[list[int]] = [[] for _ in range(data.n)]
@@ -99,6 +100,7 @@ class ListScheduler:
         self.settled: dict[int, int | None] = {}
         """Of each final tensor the op that writes it last, None if no op does."""
         for value in data.values:
+            tick()
             mine = users.setdefault(value.tensor, set())
             mine |= {*value.present, *(() if value.writer is None else (value.writer,))}
             if value.writer is None:

@@ -14,14 +14,14 @@ ROOM = Room(
         Method(
             "auto",
             ".distributed.auto:solve_auto",
-            "list schedules, on one memory too, bounds of all memories together, then CP-SAT",
+            "list schedules, on some memories too, bounds of all memories together, and CP-SAT, in turns",
             proves=OPTIMUM,
             engine="cpsat",
             kernels=LISTS,
         ),
         Method(
             "cpsat",
-            ".distributed.auto:solve_cpsat",
+            ".distributed.models:solve_cpsat",
             "CP-SAT, intervals: processors, links and memories, from heft's schedule and the bounds",
             proves=OPTIMUM,
             engine="cpsat",
@@ -29,7 +29,7 @@ ROOM = Room(
         ),
         Method(
             "heft",
-            ".distributed.auto:solve_heft",
+            ".distributed.lists:solve_heft",
             "list schedule by upward rank, each op where it ends first, what comes to a memory fits for good",
             proves=BOUND,
             source="Topcuoglu, Hariri and Wu 2002; with memories Herrmann, Marchal and Robert 2014",

@@ -26,8 +26,8 @@ from lowtide.formulations.recompute import moments_milp
 from lowtide.formulations.recompute.data import recompute_data
 from lowtide.models.lowering.buffers import buffers_from_plan
 from lowtide.solvers.context import Context
-from lowtide.solvers.distributed.auto import raise_bounds
 from lowtide.solvers.distributed.heft import ListScheduler, upward_ranks
+from lowtide.solvers.distributed.lists import raise_bounds
 from lowtide.solvers.engines.model import solve_model
 from lowtide.solvers.hybrid import piper
 from lowtide.solvers.makespan.bounds.bounds import does_not_fit

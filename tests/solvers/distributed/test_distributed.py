@@ -12,7 +12,10 @@ from lowtide.instances import load_problem
 from lowtide.models.machine import part_of
 from lowtide.models.plan import Copy, Free
 from lowtide.models.verifier.verify import verify
+from lowtide.solvers.context import Context
 from lowtide.solvers.distributed.heft import ListScheduler, upward_ranks
+from lowtide.solvers.distributed.lists import Some, offer_heft, on_some, sets_of_memories
+from lowtide.solvers.distributed.models import solve_on_some
 from tests.commands import refused
 from tests.distributed_problems import on_one_memory, optimum, problem_of, scarce_at_the_start
 from tests.effort import seeds
@@ -329,3 +332,29 @@ def test_auto_keeps_what_it_found_where_the_model_would_be_too_large() -> None:
     assert "less than 2^61" in result.detail
     with pytest.raises(lt.UsageError, match="less than 2"):
         lt.solve(problem, "cpsat", threads=1)
+
+
+def test_more_devices_are_never_worse_than_some_of_them() -> None:
+    """Lists spread over all four devices and pay for transfers, those on two do not."""
+    graph = lt.load("gen:layered?layers=4&width=6&seed=2")
+    slow = replace(FOUR, channels=tuple(replace(c, bytes_per_s=10**3) for c in FOUR.channels))
+    two, four = (lt.Distributed.of(graph, machine=slow, processors=k) for k in (2, 4))
+    assert list(sets_of_memories(two)) == []
+    assert list(sets_of_memories(four)) == [(0, 1), (0, 1, 2)]
+    data = distributed_data(four)
+    some = on_some(data, (0, 1))
+    assert some is not None
+    context = Context(problem=four)
+    answer = offer_heft(some, context)
+    assert answer is not None
+    assert four.judge(answer).objective == two.evaluate(
+        offer_heft(Some.all(distributed_data(two)), Context(problem=two))  # type: ignore[arg-type]
+    )
+    model = solve_on_some(some, answer, context)
+    assert not model.infeasible
+    assert context.bound is None  # what is proved on two devices is not on four
+    assert context.incumbent == lt.solve(two, threads=1).objective
+    result = lt.solve(four, threads=1, time_limit=2)
+    assert result.objective is not None
+    assert context.incumbent is not None
+    assert result.objective <= context.incumbent
