@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from ...formulations.model import BuildTimeout, ticker
 from ...formulations.streams import rates_cpsat
+from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import order_with
 from ...models.derived.stated_blocks import stated_blocks
 from ...models.derived.streams import synchronisations
@@ -29,8 +30,12 @@ from ...models.problems.memory_edges import MemoryEdges, apply_edges
 from ...models.problems.stream_answers import Stages, StreamOrder
 from ...models.problems.streams import COUNTED, Streams
 from ..context import Context, Outcome
-from ..parallel.adding import edges_by_rule
+from ..makespan.auto import solve_auto as solve_makespan
+from ..parallel.adding import MOST_OPS as RULED
+from ..parallel.adding import RULES, edges_by_rule
 from ..parallel.edges import order_within
+from ..parts import PLAN, Part
+from ..portfolio import run
 from .bounds import raise_first_bound
 from .devices import by_distributed, by_rates
 from .events import in_time
@@ -46,6 +51,9 @@ WINDOW = 4
 
 FEW = 6
 """Ops up to which several devices under contention are solved by the model of rates."""
+
+EIGHTHS = (8, 9, 10, 12, 16)
+"""Memories for which edges are added, in eighths of what the reference order needs."""
 
 WIDEST = 16
 """Streams up to which lists are tried: more seldom make the device faster, and each list is simulated."""
@@ -64,10 +72,7 @@ def solve_auto(problem: Streams, context: Context) -> Outcome:
         return Outcome()
     if problem.device.staged:
         return _stages(problem, context)
-    outcome = _streams(problem, context)
-    if outcome.infeasible or context.closed or context.expired or problem.contention != "none":
-        return outcome
-    return _by_makespan(problem, context) or outcome
+    return run(PARTS, problem, context)
 
 
 def _devices(problem: Streams, cluster: Devices, context: Context) -> Outcome:
@@ -114,19 +119,32 @@ def _stages(problem: Streams, context: Context) -> Outcome:
     return outcome
 
 
-def _streams(problem: Streams, context: Context) -> Outcome:
-    """Offer chains, lists and one stream; with equal times the fewest synchronisations."""
-    if problem.memory is None:
-        orders = _orders(problem.graph, problem, context)
-        _offer_best(problem, context, (StreamOrder(streams=some) for some in orders))
-    else:
-        for rule in ("min-levels", "respect-order", "max-size", "max-min-size"):
-            if context.expired or context.closed:
-                break
-            offer_held(problem, context, rule)
-    if context.answer is None:
-        return offer_one_stream(problem, context)
+def _all_orders(problem: Streams, context: Context) -> Outcome:
+    """Offer chains and lists; with equal times the fewest synchronisations."""
+    orders = _orders(problem.graph, problem, context)
+    _offer_best(problem, context, (StreamOrder(streams=some) for some in orders))
     return Outcome(reason="time" if context.expired else None)
+
+
+def _held(problem: Streams, context: Context) -> Outcome:
+    """Offer streams of the graph with edges that keep it within the memory, and within less.
+
+    Fewer ops side by side can be faster where they slow each other down. Memories below the bound are the
+    same multiples of one number whatever the bound is: so a larger one has those of a smaller one, too.
+    """
+    least = sequential_memory(problem.graph).reference_peak
+    memories = [least * k // 8 for k in EIGHTHS if problem.memory is None or least * k < 8 * problem.memory]
+    pairs = [] if problem.memory is None else [(rule, problem.memory) for rule in RULES]
+    for rule, memory in (*pairs, *((rule, memory) for memory in memories for rule in RULES)):
+        if context.expired or context.closed:
+            break
+        offer_held(problem, context, rule, memory)
+    return Outcome(reason="time" if context.expired else None)
+
+
+def _one_stream(problem: Streams, context: Context) -> Outcome:
+    """Offer one stream where there is nothing else; prove that there is none, if so."""
+    return Outcome() if context.answer is not None else offer_one_stream(problem, context)
 
 
 def _offer_best(problem: Streams, context: Context, answers: Iterable[StreamOrder]) -> None:
@@ -171,10 +189,9 @@ def _in_turn(graph: Graph, streams: int | None, context: Context) -> Iterator[tu
             yield lios(graph, count, priority, tick)
 
 
-def offer_held(problem: Streams, context: Context, rule: str) -> None:
-    """Offer streams of the graph with edges after which its memory is within the bound, with their flow."""
-    graph, memory = problem.graph, problem.memory
-    assert memory is not None
+def offer_held(problem: Streams, context: Context, rule: str, memory: int) -> None:
+    """Offer streams of the graph with edges after which it needs at most so much memory, with their flow."""
+    graph = problem.graph
     order: Sequence[int] = ()
     if rule == "respect-order":
         found = order_within(MemoryEdges(graph, memory), context)
@@ -188,33 +205,70 @@ def offer_held(problem: Streams, context: Context, rule: str) -> None:
         return
     number = order_with(graph, edges.edges)
     orders = _orders(apply_edges(graph, edges.edges), problem, context)
-    within = StreamOrder(streams=(), waits=edges.edges, flow=edges.flow)
+    within = StreamOrder(streams=())
+    if problem.memory is not None:
+        within = StreamOrder(streams=(), waits=edges.edges, flow=edges.flow)
     answers = (tuple(tuple(number[k] for k in stream) for stream in some) for some in orders)
     _offer_best(problem, context, (replace(within, streams=some) for some in answers))
 
 
-def _by_makespan(problem: Streams, context: Context) -> Outcome | None:
-    """Take over the schedule and the bound of `makespan`; None if it has nothing to say."""
-    from ..solve import solve
+def _by_makespan(problem: Streams, context: Context) -> Outcome:
+    """Take over the schedules and the bounds of `makespan`."""
+    asked = Makespan(problem.graph, problem.streams or len(problem.graph.ops), memory=problem.memory)
+    inner, known, again = context.inner(asked, prefix="makespan: "), None, 0.0
 
-    processors = problem.streams or len(problem.graph.ops)
-    result = solve(
-        Makespan(problem.graph, processors, memory=problem.memory),
-        time_limit=None if context.time_limit is None else max(0.1, context.remaining() * 0.9),
-        seed=context.seed,
-        threads=context.threads,
-    )
-    if result.reason == "interrupted":
-        raise KeyboardInterrupt
-    if result.bound is not None and result.proof is not None:
-        context.raise_bound(result.bound, result.proof, kind=f"makespan, {result.bound_kind}")
-    if result.plan is not None:
-        named: dict[str, list[int]] = {}
-        for run in sorted(result.plan.runs, key=lambda run: run.start):
-            named.setdefault(run.processor, []).append(run.op)
-        order: StreamOrder | None = StreamOrder(streams=tuple(map(tuple, named.values())))
+    def hand_on() -> None:
+        nonlocal known, again
+        if inner.bound is not None:
+            context.raise_bound(inner.bound, inner.proof or "exact", kind=f"makespan, {inner.bound_kind}")
+        if inner.incumbent is None or inner.incumbent == known or context.elapsed() < again:
+            return
+        known, began = inner.incumbent, context.elapsed()
+        order: StreamOrder | None = _as_streams(asked, inner.answer)
         if problem.memory is not None and order is not None:
             order = held_back(problem, context, order)
         if order is not None:
             context.offer(order)
-    return Outcome(reason=result.reason)
+        again = 2 * context.elapsed() - began  # half of the time at most
+
+    inner.changed = hand_on
+    outcome = solve_makespan(asked, inner)
+    again = 0.0
+    hand_on()
+    return Outcome(reason=outcome.reason, infeasible=outcome.infeasible, detail=outcome.detail)
+
+
+def _as_streams(asked: Makespan, answer: Sequence[int]) -> StreamOrder | None:
+    """Return the streams of a schedule, one for each processor."""
+    plan = asked.judge(answer).plan
+    if plan is None:
+        return None
+    named: dict[str, list[int]] = {}
+    for run_ in sorted(plan.runs, key=lambda run_: run_.start):
+        named.setdefault(run_.processor, []).append(run_.op)
+    return StreamOrder(streams=tuple(map(tuple, named.values())))
+
+
+def _bounded(problem: Streams) -> str:
+    return "" if problem.memory is None else "found a memory, expected none"
+
+
+def _held_for_nothing(problem: Streams) -> str:
+    if problem.memory is None and problem.contention == "none":
+        return "found neither a memory nor contention, expected one of them"
+    count = len(problem.graph.ops)
+    return f"found {count} ops, expected at most {RULED}" if count > RULED else ""
+
+
+def _contends(problem: Streams) -> str:
+    odd = problem.contention != "none"
+    return f"found contention {problem.contention!r}, expected none" if odd else ""
+
+
+PARTS = (
+    Part(name="orders", run=_all_orders, gives=PLAN, refuses=_bounded),
+    Part(name="edges by rule", run=_held, gives=PLAN, refuses=_held_for_nothing),
+    Part(name="one stream", run=_one_stream, gives=PLAN),
+    Part(name="makespan", run=_by_makespan, refuses=_contends),
+)
+"""Of one device whose streams are orders."""

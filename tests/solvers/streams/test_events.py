@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.derived.streams import synchronisations
 from lowtide.solvers.context import Context
 from lowtide.solvers.streams.auto import offer_held
@@ -106,7 +107,7 @@ def test_proportional_contention_on_published_networks(
 def test_nasnet_within_22_megabytes() -> None:
     problem = lt.Streams(lt.load("catalogue:ios/nasnet_large"), memory=22_000_000)
     context = Context(problem=problem)
-    offer_held(problem, context, "respect-order")
+    offer_held(problem, context, "respect-order", 22_000_000)
     assert context.incumbent == 3_080_092
     judged = problem.judge(context.answer)
     assert judged.objective == 3_080_092
@@ -268,3 +269,21 @@ def test_streams_wait_for_each_other() -> None:
     assert judged.plan is not None
     waits = [a.end for a, b in pairwise(sorted(judged.plan.runs, key=lambda run: run.start))]
     assert waits[0] == 1
+
+
+def test_a_question_without_a_memory_is_not_answered_worse_than_one_with_it() -> None:
+    """Edges that keep to less memory put ops one after another that slow each other down."""
+    bettered = 0
+    for seed in range(3):
+        graph = with_shares(lt.load(f"gen:randwire?n=24&seed={seed}"), Random(seed))
+        least = sequential_memory(graph).reference_peak
+        free = lt.Streams(graph, contention="proportional")
+        found = lt.solve(free, threads=1)
+        held = lt.solve(replace(free, memory=least * 3 // 2), threads=1)
+        assert found.objective is not None
+        assert held.objective is not None
+        assert found.objective <= held.objective, seed
+        bettered += any(
+            turn.part == "edges by rule" and turn.before[0] != turn.after[0] for turn in found.parts
+        )
+    assert bettered
