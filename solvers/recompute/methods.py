@@ -98,7 +98,7 @@ ROOM = Room(
         ),
         Method(
             "store-all",
-            ".recompute.auto:solve_store_all",
+            ".recompute.pieces:solve_store_all",
             "each op once, in the reference order, nothing computed again",
             proves=BOUND,
             kernels=(*_CHAINS, *_GRAPHS),

@@ -38,7 +38,6 @@ from ..heuristics.method import (
     offer,
     offer_annealed,
     offer_heuristics,
-    part_of,
 )
 from ..models.moments import raise_moments
 from ..models.stages import solve_stages
@@ -47,9 +46,6 @@ from .within import Way, Within, alone, peak_of_sweep, sweeps_of, way_of, within
 
 WITHIN = 0.9
 """Part of the time for the programs within blocks, at most."""
-
-REPEATED = 8
-"""Blocks that are like an earlier one, from which on a graph is said to repeat its blocks."""
 
 
 def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
@@ -71,26 +67,9 @@ def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
     return _over_blocks(data, found, blocks, context)
 
 
-def offer_blocks(data: RecomputeData, context: Context, seconds: float) -> None:
-    """Offer the schedule over the blocks within so many seconds, where `REPEATED` blocks are like others."""
-    found = cut(data)
-    blocks = [within(data, found, k) for k in range(len(found.blocks))]
-    if len(blocks) - len({key_of(block) for block in blocks}) < REPEATED:
-        return
-    own = part_of(
-        context,
-        seconds,
-        options={"save-budgets": 10, "peak-budgets": 1, "programs": "moment"},
-        engine_options={},
-    )
-    _over_blocks(data, found, blocks, own)
-    if (runs := known_runs(own)) is not None:
-        offer(context, data, runs)
-
-
 def _over_blocks(data: RecomputeData, found: Cut, blocks: list[Within], context: Context) -> Outcome:
     """Offer the schedule of the program over the blocks."""
-    ways, facts = ways_of_blocks(blocks, context)
+    ways, facts, whole = ways_of_blocks(blocks, context)
     context.progress("program over the chain of blocks")
     chain = program(
         _stages(data, found, blocks, ways), data.memory - found.base, goes_on=lambda _: not context.expired
@@ -102,7 +81,7 @@ def _over_blocks(data: RecomputeData, found: Cut, blocks: list[Within], context:
     runs = list(_runs(data, found, chain, blocks, ways))
     if not offer(context, data, runs):
         return Outcome(detail="the schedule does not fit when ops of several blocks meet", facts=facts)
-    return Outcome(facts=facts)
+    return Outcome(reason=None if whole else "time", facts=facts)
 
 
 def key_of(block: Within) -> tuple[str, frozenset[int]]:
@@ -110,21 +89,26 @@ def key_of(block: Within) -> tuple[str, frozenset[int]]:
     return block.graph.sha256, block.once
 
 
-def ways_of_blocks(blocks: Sequence[Within], context: Context) -> tuple[list[list[Way]], dict[str, int]]:
-    """Return the options of each block, and how many programs that took."""
+def ways_of_blocks(
+    blocks: Sequence[Within], context: Context
+) -> tuple[list[list[Way]], dict[str, int], bool]:
+    """Return the options of each block, how many programs that took, and whether all ended by themselves."""
     saves, peaks = context.options["save-budgets"], context.options["peak-budgets"]
     keys = [key_of(block) for block in blocks]
     different = dict(zip(keys, blocks, strict=True))
     until = context.elapsed() + WITHIN * context.remaining()
     solved: dict[tuple[str, frozenset[int]], list[Way]] = {}
-    programs, left = 0, len(different) * saves * peaks
+    programs, left, whole = 0, len(different) * saves * peaks, True
     for key, block in different.items():
         answers: list[tuple[int, int, Way | None]] = []
         for saved, peak in budgets(block, answers, saves, peaks):
             share = (until - context.elapsed()) / max(1, left)
             if share <= 0:
+                whole = False
                 break
+            began = context.elapsed()
             answers.append((saved, peak, way_within(block, saved, peak, context, share)))
+            whole = whole and context.elapsed() - began < share
             programs += 1
             left -= 1
         found = not_beaten([way for _, _, way in answers if way is not None])
@@ -132,7 +116,7 @@ def ways_of_blocks(blocks: Sequence[Within], context: Context) -> tuple[list[lis
         left = (len(different) - len(solved)) * saves * peaks
         context.progress(f"{len(solved)} of {len(different)} different blocks, {programs} programs")
     facts = {"blocks": len(blocks), "different_blocks": len(different), "programs": programs}
-    return [solved[key] for key in keys], facts
+    return [solved[key] for key in keys], facts, whole
 
 
 def not_beaten(ways: Sequence[Way]) -> list[Way]:

@@ -210,17 +210,27 @@ def _memory_of(problem: Recompute, stages: Stages) -> int:
     return 4 * sum(stages.inputs + stages.tape) + max(stages.save) + max(stages.back + stages.need_next)
 
 
-def solve_chain(problem: Recompute, context: Context) -> Outcome | None:
-    """Offer the best schedules of a chain: in memory, and with slower tiers; None if the graph is none."""
+def why_no_chain(problem: Recompute) -> str:
+    """Return why the graph is no chain of either form; empty if it is one."""
     try:
-        chain = None if is_taped(problem.graph) else plain_chain(problem, "auto")
-        outcome = solve_hetero_chain(problem, context)
-    except UsageError:
-        return None
-    if problem.machine.channels:
-        slower = solve_tiered_chain if chain is None or _differing(chain) else solve_h_revolve
-        slower(problem, context)
-    return outcome
+        if is_taped(problem.graph):
+            taped_chain(problem, "auto")
+        else:
+            plain_chain(problem, "auto")
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def without_tiers(problem: Recompute) -> str:
+    """Return why nothing can be copied to another tier; empty if something can."""
+    return "" if problem.machine.channels else "found no channel to a slower tier, expected one"
+
+
+def offer_with_tiers(problem: Recompute, context: Context) -> Outcome:
+    """Offer the best schedule of a chain with slower tiers."""
+    plain = not is_taped(problem.graph) and _differing(plain_chain(problem, "auto")) is None
+    return (solve_h_revolve if plain else solve_tiered_chain)(problem, context)
 
 
 def slots_in_memory(problem: Recompute, chain: PlainChain) -> int:

@@ -51,9 +51,17 @@ def first_bound(problem: Recompute, context: Context) -> RecomputeData | None:
     if problem.memory is None or sequential_memory(problem.graph).reference_peak <= problem.memory:
         context.offer(range(len(problem.graph.ops)))
         return None
-    data = recompute_data(problem)
+    data = data_of(problem)
     offer(context, data, range(data.n))
     return None if context.closed else data
+
+
+def data_of(problem: Recompute) -> RecomputeData:
+    """Return the data of a problem, which are made once."""
+    known: dict[str, RecomputeData] = problem.__dict__.setdefault("_data", {})
+    if "bundled" not in known:
+        known["bundled"] = recompute_data(problem)
+    return known["bundled"]
 
 
 def offer(context: Context, data: RecomputeData, runs: Sequence[int]) -> bool:
@@ -114,6 +122,7 @@ def offer_annealed(
         start,
         seed=context.seed + turn,
         offer=lambda runs: offer(context, data, runs),
+        known=lambda: known_runs(context),
         stop=stop,
         rounds=rounds,
     )

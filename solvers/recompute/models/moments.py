@@ -15,7 +15,7 @@ from ....models.lowering.actions import transfer_ns
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines.model import solve_model
-from ..heuristics.method import STOPPED, first_bound, known_runs, offer, part_of
+from ..heuristics.method import STOPPED, data_of, first_bound, known_runs, offer, part_of
 from .rounding import from_moments
 
 KIND = "moments"
@@ -28,7 +28,7 @@ def relaxed_data(problem: Recompute) -> tuple[RecomputeData, Slower | None] | No
     """
     machine, fast = problem.machine, problem.fast
     if not with_slower_tiers(problem):
-        return recompute_data(problem), None
+        return data_of(problem), None
     if {access.tier for access in machine.processors[0].tiers} != {fast}:
         return None
     data = in_ns(recompute_data(problem, bundled=False))
@@ -115,7 +115,8 @@ def raise_bounds(
 ) -> Outcome:
     """Raise the bound by one moment, those that need most first, then by more and more.
 
-    Nothing is done where runs may find what they read in a slower tier.
+    Nothing is done where runs may find what they read in a slower tier. What was solved to its end before is
+    not solved again, unless somebody wants what comes of it.
 
     Parameters
     ----------
@@ -143,6 +144,9 @@ def raise_bounds(
         left = until - context.elapsed()
         if context.closed or left <= 0:
             break
+        step = f"{len(moments)} moments, op {moments[0]}"
+        if found is None and step in context.known.done:
+            continue
         share = left if moments is path or last == 1 or math.isinf(left) else left / 3
         context.progress(f"bound by {len(moments)} moments")
         if moments_milp.size(data, len(moments)).terms > MOST_TERMS:
@@ -152,6 +156,8 @@ def raise_bounds(
             return outcome
         if outcome.reason == "memory":
             refused = outcome
+        elif outcome.reason is None:
+            context.known.done.add(step)
     if context.closed:
         return Outcome()
     return Outcome(reason="time") if context.expired else refused
