@@ -36,8 +36,14 @@ from .pieces import (
     solve_store_all,
 )
 
-OPS_PER_SECOND = 1_000
-"""Of a graph whose rules, single moments or annealing show something for the first time."""
+OPS_PER_SECOND = 10_000
+"""Ops of a graph that annealing begins with, or that are held against a need, in a second."""
+
+BUILT_PER_SECOND = 1_000
+"""Ops of a graph of which programs of moments, or of blocks, are built and solved for a first time."""
+
+EVICTED_PER_SECOND = 10_000_000
+"""Pairs of ops, of which one looks at the other where memory is short, in a second."""
 
 PAIRS_PER_SECOND = 20_000
 """Pairs of ops in the model of retention intervals, built and searched for a first time."""
@@ -69,6 +75,14 @@ def _by_ops(problem: Recompute) -> float:
     return len(problem.graph.ops) / OPS_PER_SECOND
 
 
+def _by_programs(problem: Recompute) -> float:
+    return len(problem.graph.ops) / BUILT_PER_SECOND
+
+
+def _by_evictions(problem: Recompute) -> float:
+    return len(problem.graph.ops) ** 2 / EVICTED_PER_SECOND
+
+
 def _by_pairs(problem: Recompute) -> float:
     return len(problem.graph.ops) ** 2 / PAIRS_PER_SECOND
 
@@ -87,12 +101,12 @@ PARTS = (
         first=True,
         refuses=lambda problem: without_tiers(problem) or why_no_chain(problem),
     ),
-    _of_graphs("rules", offer_by_rules, gives=PLAN),
+    _of_graphs("rules", offer_by_rules, _by_evictions, gives=PLAN),
     _of_graphs("single moments", round_single_moments, share=0.4),
     _of_graphs("least need", prove_that_none_fits),
     _of_graphs("annealing", anneal_best, gives=PLAN),
-    _of_graphs("moments", bound_by_moments, gives=BOUND, pauses=False),
-    _of_graphs("rockmate", solve_rockmate, gives=PLAN, pauses=False, options=BLOCKS),
+    _of_graphs("moments", bound_by_moments, _by_programs, gives=BOUND, pauses=False),
+    _of_graphs("rockmate", solve_rockmate, _by_programs, gives=PLAN, options=BLOCKS),
     _of_graphs("hiremate", solve_parts_of_parts, _by_pairs, gives=PLAN, pauses=False, options=PARTS_OF_PARTS),
     _of_graphs(
         "tw-remat",

@@ -13,7 +13,7 @@ Generic Tool for Re-materialization in PyTorch", ICML 2023).
 *What differs.* The programs within blocks are not Gurobi's. ``programs=moment`` solves what to save by the
 MILP of one moment, the rest (`lowtide.formulations.recompute.moments_milp`): computed again just before use,
 that is a fastest way wherever it keeps within the peak; else it is annealed. ``programs=checkmate`` solves
-the MILP in stages on HiGHS, up to its share of the time. The published tool plans a forward and a backward,
+the MILP in stages on HiGHS. The published tool plans a forward and a backward,
 and leaves the optimizer's step alone; here the graph is the whole step, so that gradients of weights take
 memory until their updates, and an op that overwrites what it reads runs once and what it leaves stays. The
 plan is judged for the graph, op by op.
@@ -24,6 +24,7 @@ is kept stays until its backward, budgets are few) nor, after the time is up, of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from ....formulations.recompute.data import RecomputeData
@@ -47,6 +48,10 @@ from .within import Way, Within, alone, peak_of_sweep, sweeps_of, way_of, within
 WITHIN = 0.9
 """Part of the time for the programs within blocks, at most."""
 
+FIRST, LONGER = 0.02, 4
+"""Seconds of a program within a block at first, where there is a limit; and how many times as long those
+that did not end by themselves have next."""
+
 
 def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
     """Offer the schedule of the program over the blocks.
@@ -63,25 +68,40 @@ def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
     if data is None:
         return Outcome()
     found = cut(data)
-    blocks = [within(data, found, k) for k in range(len(found.blocks))]
-    return _over_blocks(data, found, blocks, context)
+    blocks = list[Within]()
+    for k in range(len(found.blocks)):
+        if context.expired:
+            return Outcome(reason="time")
+        blocks.append(within(data, found, k))
+    seconds = FIRST
+    while True:
+        outcome = _over_blocks(data, found, blocks, context, seconds)
+        if outcome.reason is None or context.expired or context.closed:
+            return outcome
+        seconds *= LONGER
 
 
-def _over_blocks(data: RecomputeData, found: Cut, blocks: list[Within], context: Context) -> Outcome:
-    """Offer the schedule of the program over the blocks."""
-    ways, facts, whole = ways_of_blocks(blocks, context)
+def _over_blocks(
+    data: RecomputeData, found: Cut, blocks: list[Within], context: Context, seconds: float
+) -> Outcome:
+    """Offer the schedule of the program over the blocks; a program within one has so many seconds."""
+    ways, facts, whole = ways_of_blocks(blocks, context, seconds)
+    if context.expired and not whole:
+        return Outcome(reason="time", facts=facts)
     context.progress("program over the chain of blocks")
     chain = program(
         _stages(data, found, blocks, ways), data.memory - found.base, goes_on=lambda _: not context.expired
     )
+    reason = None if whole else "time"
     if chain is None:
         return Outcome(reason="time", facts=facts)
     if chain.room(0) < 0 or chain.time(0, len(blocks) - 1, chain.room(0)) >= NEVER:
-        return Outcome(detail="no choice of options fits", facts=facts)
+        return Outcome(reason=reason, detail="no choice of options fits", facts=facts)
     runs = list(_runs(data, found, chain, blocks, ways))
     if not offer(context, data, runs):
-        return Outcome(detail="the schedule does not fit when ops of several blocks meet", facts=facts)
-    return Outcome(reason=None if whole else "time", facts=facts)
+        detail = "the schedule does not fit when ops of several blocks meet"
+        return Outcome(reason=reason, detail=detail, facts=facts)
+    return Outcome(reason=reason, facts=facts)
 
 
 def key_of(block: Within) -> tuple[str, frozenset[int]]:
@@ -90,30 +110,47 @@ def key_of(block: Within) -> tuple[str, frozenset[int]]:
 
 
 def ways_of_blocks(
-    blocks: Sequence[Within], context: Context
+    blocks: Sequence[Within], context: Context, seconds: float
 ) -> tuple[list[list[Way]], dict[str, int], bool]:
-    """Return the options of each block, how many programs that took, and whether all ended by themselves."""
+    """Return the options of each block, how many programs that took, and whether all ended by themselves.
+
+    What a program that did gave is not asked for again, however often this is called.
+
+    Parameters
+    ----------
+    seconds
+        Of a program, where there is a limit.
+    """
     saves, peaks = context.options["save-budgets"], context.options["peak-budgets"]
+    ended: dict[object, Way | None] = context.problem.__dict__.setdefault("_ways_of_blocks", {})
     keys = [key_of(block) for block in blocks]
     different = dict(zip(keys, blocks, strict=True))
     until = context.elapsed() + WITHIN * context.remaining()
     solved: dict[tuple[str, frozenset[int]], list[Way]] = {}
-    programs, left, whole = 0, len(different) * saves * peaks, True
+    programs, whole = 0, True
     for key, block in different.items():
         answers: list[tuple[int, int, Way | None]] = []
         for saved, peak in budgets(block, answers, saves, peaks):
-            share = (until - context.elapsed()) / max(1, left)
+            question = (key, saved, peak, context.seed, context.options["programs"])
+            programs += 1
+            if question in ended:
+                answers.append((saved, peak, ended[question]))
+                continue
+            share = until - context.elapsed()
+            if not math.isinf(share):
+                share = min(share, seconds)
             if share <= 0:
                 whole = False
                 break
             began = context.elapsed()
-            answers.append((saved, peak, way_within(block, saved, peak, context, share)))
-            whole = whole and context.elapsed() - began < share
-            programs += 1
-            left -= 1
+            way = way_within(block, saved, peak, context, share)
+            if context.elapsed() - began < share:
+                ended[question] = way
+            else:
+                whole = False
+            answers.append((saved, peak, way))
         found = not_beaten([way for _, _, way in answers if way is not None])
         solved[key] = [*found, *not_beaten(alone(block, found))]
-        left = (len(different) - len(solved)) * saves * peaks
         context.progress(f"{len(solved)} of {len(different)} different blocks, {programs} programs")
     facts = {"blocks": len(blocks), "different_blocks": len(different), "programs": programs}
     return [solved[key] for key in keys], facts, whole
