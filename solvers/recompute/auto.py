@@ -2,8 +2,8 @@
 
 1. Each op once, in the reference order, if that fits: optimal. Of chains the best schedules that are known
    for them: in memory, and with slower tiers.
-2. In turns, for graphs whose ops have one mode each: segments and rules of eviction; the bounds by single
-   moments and the schedules that keep what their solutions keep, which is most of what can be gained in large
+2. In turns, for graphs whose ops have one mode each: segments and rules of eviction; the bound by the worst
+   moment and the schedule that keeps what its solution keeps, which is most of what can be gained in large
    graphs; what every schedule needs up to the first run of each op, which may prove that nothing fits;
    annealing of sequences of runs; bounds by more and more moments; programs within the blocks of a chain
    (`rockmate`) or parts of parts of any graph (`hiremate`); the separators of a tree decomposition
@@ -20,7 +20,7 @@ from typing import Any
 
 from ...models.problems.recompute import Recompute
 from ..context import Context, Outcome
-from ..parts import BOUND, PLAN, Part
+from ..parts import PLAN, Part
 from ..portfolio import run
 from .blocks.rockmate import solve_rockmate
 from .chains.methods_of_chains import offer_with_tiers, solve_hetero_chain, why_no_chain, without_tiers
@@ -31,7 +31,7 @@ from .pieces import (
     page,
     prove_that_none_fits,
     retain,
-    round_single_moments,
+    round_worst_moment,
     solve_parts_of_parts,
     solve_store_all,
 )
@@ -102,10 +102,10 @@ PARTS = (
         refuses=lambda problem: without_tiers(problem) or why_no_chain(problem),
     ),
     _of_graphs("rules", offer_by_rules, _by_evictions, gives=PLAN),
-    _of_graphs("single moments", round_single_moments, share=0.4),
+    _of_graphs("worst moment", round_worst_moment, share=0.4),
     _of_graphs("least need", prove_that_none_fits),
     _of_graphs("annealing", anneal_best, gives=PLAN),
-    _of_graphs("moments", bound_by_moments, _by_programs, gives=BOUND, pauses=False),
+    _of_graphs("moments", bound_by_moments, _by_programs, pauses=False),
     _of_graphs("rockmate", solve_rockmate, _by_programs, gives=PLAN, options=BLOCKS),
     _of_graphs("hiremate", solve_parts_of_parts, _by_pairs, gives=PLAN, pauses=False, options=PARTS_OF_PARTS),
     _of_graphs(

@@ -92,7 +92,7 @@ ROOM = Room(
         Method(
             "auto",
             ".recompute.auto:solve_auto",
-            "each op once, if that fits; else chain programs, heuristics, moments, blocks, intervals in turns",
+            "each op once, if that fits; else chain programs, heuristics, moments, blocks, intervals",
             proves=OPTIMUM,
             kernels=(*_CHAINS, *_GRAPHS),
         ),

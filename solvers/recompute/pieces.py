@@ -5,6 +5,8 @@ Each takes the problem and its context, offers what it finds at once and says ho
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ...formulations.recompute.data import in_ns
 from ...models.derived.memory import sequential_memory
 from ...models.errors import UsageError
@@ -14,7 +16,7 @@ from ...models.verifier.verdict import Verification
 from ..context import Context, Outcome
 from .blocks.hiremate import solve_hiremate
 from .heuristics.eviction import RULES
-from .heuristics.method import first_bound, offer_annealed, offer_rules
+from .heuristics.method import first_bound, offer, offer_annealed, offer_rules
 from .models.least_memory import none_fits
 from .models.moccasin import COPIES, solve_intervals
 from .models.moments import raise_bounds, round_moments
@@ -54,8 +56,8 @@ def offer_by_rules(problem: Recompute, context: Context) -> Outcome:
     return Outcome(reason="time" if context.expired else None)
 
 
-def round_single_moments(problem: Recompute, context: Context) -> Outcome:
-    """Bound by single moments, offer what comes of them, or anneal the best of that if none fits."""
+def round_worst_moment(problem: Recompute, context: Context) -> Outcome:
+    """Bound by the worst moment, offer what comes of it, or anneal that where it does not fit."""
     if (data := first_bound(problem, context)) is None:
         return Outcome()
     outcome, start = round_moments(problem, data, context, context.remaining())
@@ -84,9 +86,15 @@ def anneal_best(problem: Recompute, context: Context) -> Outcome:
 
 
 def bound_by_moments(problem: Recompute, context: Context) -> Outcome:
-    """Bound by more and more moments."""
-    first_bound(problem, context)
-    return Outcome() if context.closed else raise_bounds(problem, context, context.remaining())
+    """Bound by more and more moments, and offer what comes of the solutions where that fits."""
+    if (data := first_bound(problem, context)) is None:
+        return Outcome()
+
+    def take(runs: list[int]) -> None:
+        with suppress(ValueError):  # a second run destroys what is read later
+            offer(context, data, runs)
+
+    return raise_bounds(problem, context, context.remaining(), found=take)
 
 
 def solve_parts_of_parts(problem: Recompute, context: Context) -> Outcome:

@@ -20,6 +20,9 @@ from .rounding import from_moments
 
 KIND = "moments"
 
+SINGLE = 6
+"""Ops whose first run is tried as the only moment."""
+
 
 def relaxed_data(problem: Recompute) -> tuple[RecomputeData, Slower | None] | None:
     """Return the data of the relaxation and the costs of slower tiers.
@@ -111,12 +114,13 @@ def raise_bounds(
     *,
     first: int = 0,
     last: float = math.inf,
+    singles: int = SINGLE,
     found: Callable[[list[int]], object] | None = None,
 ) -> Outcome:
     """Raise the bound by one moment, those that need most first, then by more and more.
 
     Nothing is done where runs may find what they read in a slower tier. What was solved to its end before is
-    not solved again, unless somebody wants what comes of it.
+    not solved again.
 
     Parameters
     ----------
@@ -124,6 +128,8 @@ def raise_bounds(
         Time limit.
     first, last
         The least and the most number of moments.
+    singles
+        Ops whose first run is tried as the only moment.
     found
         Called with what comes of solutions, as in `raise_moments`.
     """
@@ -133,7 +139,7 @@ def raise_bounds(
     data, slower = relaxed
     until = context.elapsed() + min(seconds, context.remaining())
     path = moments_milp.longest_path(data)
-    sets = [[i] for i in moments_milp.by_need(data)[:SINGLE]]
+    sets = [[i] for i in moments_milp.by_need(data)[:singles]]
     count = 2
     while count < len(path):
         sets.append([path[(2 * k + 1) * len(path) // (2 * count)] for k in range(count)])
@@ -145,7 +151,7 @@ def raise_bounds(
         if context.closed or left <= 0:
             break
         step = f"{len(moments)} moments, op {moments[0]}"
-        if found is None and step in context.known.done:
+        if step in context.known.done:
             continue
         share = left if moments is path or last == 1 or math.isinf(left) else left / 3
         context.progress(f"bound by {len(moments)} moments")
@@ -163,9 +169,6 @@ def raise_bounds(
     return Outcome(reason="time") if context.expired else refused
 
 
-SINGLE = 6
-"""Ops whose first run is tried as the only moment."""
-
 MOST_TERMS = 4_000_000
 """Coefficients of a program, at most: HiGHS does not look at the clock while it presolves."""
 
@@ -177,9 +180,9 @@ TRIES, SMALLER = 8, 0.98
 def round_moments(
     problem: Recompute, data: RecomputeData, context: Context, seconds: float
 ) -> tuple[Outcome, list[int] | None]:
-    """Raise the bound by single moments, and offer what comes of their solutions.
+    """Raise the bound by the worst moment, and offer what comes of its solutions.
 
-    While that does not fit, and nothing else is known, the worst moment is solved in less and less memory.
+    While that does not fit, and nothing else is known, it is solved in less and less memory.
 
     Returns
     -------
@@ -200,7 +203,7 @@ def round_moments(
         best[:] = [min([*best, (needed, time_of(data, runs), runs)])]
 
     until = context.elapsed() + seconds
-    outcome = raise_bounds(problem, context, 0.7 * seconds, last=1, found=take)
+    outcome = raise_bounds(problem, context, 0.7 * seconds, last=1, singles=1, found=take)
     worst, smaller = moments_milp.by_need(data)[:1], data
     for _ in range(TRIES):
         left = until - context.elapsed()
