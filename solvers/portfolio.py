@@ -10,12 +10,11 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time. One that
    cannot be paused has one if its estimate fits. None is begun that is estimated to take longer than is left.
 3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
-   alike, in parts of the incumbent. Its turns double, up to a third of
-   what is left. A quarter (`FLOOR`) of the time is for parts
-   whose last turn changed nothing, the one that has had least first; where none has changed anything, all
-   of it is: then all have equal parts of the time. A part that cannot be paused gets a third of what is
-   left, or its estimate, in one piece, unless that is more than is left; and again only with twice the time,
-   or with all that is left where no other part can use it.
+   alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
+   time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first; where none
+   has changed anything, all of it is: then all have equal parts of the time. A part that cannot be paused
+   gets half (`PIECE`) of what is left, or its estimate, in one piece, unless that is more than is left; and
+   again only with twice the time, or with all that is left where no other part can use it.
 
 Without a limit each part runs to its end, in order: the result depends on nothing but the question.
 
@@ -44,11 +43,11 @@ from .parts import Part
 EARLY = 20
 """An early turn is one in so many of the time."""
 
-FLOOR = 0.25
+FLOOR = 0.5
 """Of the time, for parts whose last turn changed nothing."""
 
-PIECE = 3
-"""What cannot be paused gets one in so many of the time that is left."""
+PIECE, LONGEST = 2, 3
+"""What cannot be paused gets one in so many of the time that is left; other turns are one in so many at most."""
 
 LEAST = 0.02
 """Seconds of a turn at least: less is lost in going from one part to another."""
@@ -149,7 +148,7 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
         elif resting and improving:
             seconds = early
         else:
-            seconds = max(early, min(AGAIN * work.last, left / PIECE))
+            seconds = max(early, min(AGAIN * work.last, left / LONGEST))
         spent = _give(work, problem, context, seconds)
         total += spent
         idle += spent if resting else 0.0
