@@ -1,49 +1,112 @@
-"""`auto` for `partition`: the program over ideals, else cuts of the reference order and the MILP.
+"""`auto` for `partition`: programs over ideals, cuts of paths, prices and models in turns.
 
-1. What runs again is to be chosen: `chain`.
-2. Contiguous stages: `ideals`, which begins with `chain`.
-3. Any stages, for the largest load: `branch-price` for some rounds, of many classes a part of the time at
-   most. It proves few large classes in seconds; of many its linear programs do not converge, and the MILP
-   finds better splits.
-4. The latency: `serial`, the bound of `latency`, and the MILP of `latency_milp`.
-5. Else, or too many ideals: the MILP where it states the problem, from cuts of the reference order.
+1. The split that people made, where the instance brings one.
+2. In turns, what is cheaper to begin first (`lowtide.solvers.portfolio`):
+
+   - cuts of the reference order by `chain`, which also chooses what runs again;
+   - `ideals` of contiguous stages: finds and proves;
+   - `branch-price` of stages in any order: it proves few large classes in seconds;
+   - for the latency the cuts of paths, which bound it, and `serial`, which finds;
+   - splits as published code makes them, where `chain` does not state the question;
+   - the MILP: of many classes it finds better splits in any order.
 """
 
 from __future__ import annotations
 
+from ...formulations.partition import asked_milp
 from ...formulations.partition.data import partition_data
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
-from .branch_price import solve_branch_price
+from ..parts import BOUND, PLAN, Part
+from ..portfolio import run
+from .branch_price import refused_by_prices, solve_branch_price
 from .chain import solve_chain
 from .ideals import solve_ideals
-from .models import solve_milp
+from .latency import raise_latency
+from .models import refused, solve_milp
+from .program import CUTS, refusal, states_of
 from .serial import solve_serial
 
-FEW, PRICED, ROUNDS = 40, 1 / 3, 500
-"""Classes of which `branch-price` gets all the time; of more: its part; and its rounds in any case."""
+ROUNDS = 500
+"""Of prices, where there is no time limit."""
+
+CUTS_PER_SECOND = 50_000_000
+"""Pairs of a stage of the reference order and a state behind it."""
+
+TERMS_PER_SECOND = 10_000
+"""Of a model: built, presolved and searched until there is a first split (ResNet-50 by ops: 15,400 terms)."""
 
 
 def solve_auto(problem: Partition, context: Context) -> Outcome:
     """Stop as soon as the optimum is proved."""
-    if problem.recompute == "choose":
-        return solve_chain(problem, context)
-    if problem.objective == "latency":
-        outcome = solve_serial(problem, context)
-        return outcome if context.closed or outcome.reason == "interrupted" else solve_milp(problem, context)
-    if problem.contiguous:
-        outcome = solve_ideals(problem, context)
-        if context.closed or outcome.infeasible or outcome.reason is not None:
-            return outcome
-    else:
-        part = 1.0 if partition_data(problem).n <= FEW else PRICED
-        inner = context.inner(problem, part * context.remaining(), engine_options={})  # they are the MILP's
-        inner.log = None
-        outcome = solve_branch_price(problem, inner, rounds=ROUNDS)
-        if inner.answer is not None:
-            context.offer(inner.answer)
-        if inner.bound is not None:
-            context.raise_bound(inner.bound, kind=inner.bound_kind)
-        if context.closed or outcome.infeasible or outcome.reason in ("interrupted", "memory"):
-            return outcome
-    return solve_milp(problem, context)
+    return run(PARTS, problem, context)
+
+
+def _chain(problem: Partition, context: Context) -> Outcome:
+    context.once(CUTS)  # no other part looks for them again
+    return solve_chain(problem, context)
+
+
+def _prices(problem: Partition, context: Context) -> Outcome:
+    return solve_branch_price(problem, context, rounds=ROUNDS if context.time_limit is None else None)
+
+
+def _paths(problem: Partition, context: Context) -> Outcome:
+    raise_latency(problem, context, share=1.0)
+    return Outcome(reason="time" if context.expired else None)
+
+
+def _no_cuts(problem: Partition) -> str:
+    """Return why `chain` does not state the question."""
+    chosen = problem.recompute == "choose" and problem.objective == "load" and problem.replicate == 1
+    return "" if chosen else refusal(problem, partition_data(problem))
+
+
+def _no_ideals(problem: Partition) -> str:
+    return refusal(problem, partition_data(problem)) or ("" if problem.contiguous else "stages in any order")
+
+
+def _no_latency(problem: Partition) -> str:
+    return "" if problem.objective == "latency" else "serial is for the latency"
+
+
+def _cuts_serve(problem: Partition) -> str:
+    return "" if _no_cuts(problem) else "chain does no worse"
+
+
+def _seconds_of_cuts(problem: Partition) -> float:
+    n = partition_data(problem).n
+    return n * n / 2 * min(states_of(problem), 10**9) / CUTS_PER_SECOND
+
+
+def _seconds_of_prices(problem: Partition) -> float:
+    data = partition_data(problem)
+    return (data.n + sum(len(v.readers) for v in data.passed)) * len(data.kinds) / TERMS_PER_SECOND
+
+
+def _seconds_of_milp(problem: Partition) -> float:
+    return asked_milp.size(problem).terms / TERMS_PER_SECOND
+
+
+def _published(name: str, run: str) -> Part:
+    return Part(
+        name=name,
+        run=f".partition.{run}",
+        gives=PLAN,
+        refuses=_cuts_serve,
+        seconds=_seconds_of_cuts,
+    )
+
+
+PARTS = (
+    Part(name="expert", run=".partition.published:solve_expert", gives=PLAN, first=True),
+    Part(name="chain", run=_chain, refuses=_no_cuts, seconds=_seconds_of_cuts),
+    Part(name="ideals", run=solve_ideals, refuses=_no_ideals, seconds=_seconds_of_cuts),
+    Part(name="branch-price", run=_prices, refuses=refused_by_prices, seconds=_seconds_of_prices),
+    Part(name="cuts of a path", run=_paths, gives=BOUND, refuses=_no_latency),
+    Part(name="serial", run=solve_serial, gives=PLAN, refuses=_no_latency),
+    _published("torchgpipe", "published:solve_torchgpipe"),
+    _published("pipedream", "chain:solve_pipedream"),
+    _published("alpa", "chain:solve_alpa"),
+    Part(name="milp", run=solve_milp, refuses=refused, seconds=_seconds_of_milp, pauses=False),
+)

@@ -49,7 +49,7 @@ from ..engines.logs import check_log, logged
 from ..engines.master import Master
 from ..engines.memory import refuse_if_too_large
 from .bounds import raise_bound
-from .program import chain_rows, refusal, run_program
+from .program import offer_cuts
 
 UNIT = 10**6
 """Parts of 1 in which prices are integers."""
@@ -138,6 +138,14 @@ class Search:
             self.columns[Column(k, classes, self.load(k, classes))] = None
 
 
+def refused_by_prices(problem: Partition) -> str:
+    """Return why it does not serve a problem; empty if it does."""
+    plain = problem.schedule == problem.recompute == "none" and problem.replicate == 1
+    if problem.contiguous or problem.objective != "load" or not plain:
+        return "branch-price is for the largest load of stages in any order, one device each"
+    return ""
+
+
 def solve_branch_price(problem: Partition, context: Context, *, rounds: int | None = None) -> Outcome:
     """Offer the best cuts of the reference order, then search until the optimum is proved.
 
@@ -146,15 +154,13 @@ def solve_branch_price(problem: Partition, context: Context, *, rounds: int | No
     rounds
         Of prices at most; None: no limit.
     """
-    plain = problem.schedule == problem.recompute == "none" and problem.replicate == 1
-    if problem.contiguous or problem.objective != "load" or not plain:
-        return Outcome(detail="branch-price is for the largest load of stages in any order, one device each")
+    if words := refused_by_prices(problem):
+        return Outcome(detail=words)
     if context.log is not None:
         check_log(context.log)
     data = partition_data(problem)
     raise_bound(problem, context)
-    if not refusal(problem, data):
-        run_program(problem, data, chain_rows(data), context)
+    offer_cuts(problem, data, context)
     search = Search(problem=problem, data=data, context=context, most=rounds)
     pairs = sum(len(v.readers) for v in data.passed)
     size = ModelSize(data.n + 2 * len(data.passed), 2 * pairs, 6 * pairs + 2 * data.n)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from ...formulations.partition.data import PartitionData, partition_data
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
-from .program import LARGEST, Rows, chain_rows, refusal, run_program, states_of
+from .program import LARGEST, Rows, offer_cuts, refusal, run_program, states_of
 
 
 def solve_ideals(problem: Partition, context: Context) -> Outcome:
@@ -31,7 +31,7 @@ def solve_ideals(problem: Partition, context: Context) -> Outcome:
     if words:
         return Outcome(detail=words)
     most = min(context.options["most"], LARGEST // states_of(problem))
-    run_program(problem, data, chain_rows(data), context)
+    offer_cuts(problem, data, context)
     rows = ideals_of(data, most, context)
     if rows is None and not context.expired:
         return Outcome(detail=f"more than {most} ideals")

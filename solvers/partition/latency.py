@@ -229,12 +229,12 @@ class Cuts:
         return cost + int(flow.optimal_flow())
 
 
-def raise_latency(problem: Partition, context: Context) -> None:
+def raise_latency(problem: Partition, context: Context, share: float = SHARE) -> None:
     """Raise the bound by the cuts of several paths, in a part of the time, unless that has been done."""
     if not context.once(KIND):
         return
     order = Order(problem=problem, data=partition_data(problem))
-    clock = context.inner(problem, SHARE * context.remaining(), "")
+    clock = context.inner(problem, share * context.remaining(), "")
     for path in order.paths():
         cuts, exact = Cuts(order=order, path=path), set[tuple[int, int]]()
         if not cuts.begin(clock):

@@ -15,7 +15,7 @@ ROOM = Room(
         Method(
             "auto",
             ".partition.auto:solve_auto",
-            "chain, then ideals; branch-price, then the MILP for stages in any order",
+            "chain, ideals, branch-price, paths and the MILP in turns, what serves the question",
             proves=OPTIMUM,
             options=(_MOST,),
             kernels=_KERNELS,

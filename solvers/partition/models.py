@@ -12,7 +12,7 @@ from ..context import Context, Outcome
 from ..engines.model import solve_model
 from .bounds import raise_bound
 from .chain import solve_chain
-from .program import chain_rows, refusal, run_program
+from .program import offer_cuts
 from .serial import solve_serial
 
 NO_LATENCY = "the latency has a model for milp alone"
@@ -26,7 +26,7 @@ def stated(problem: Partition) -> dict[str, Any]:
     UsageError
         If they do not state the problem.
     """
-    if words := _refused(problem):
+    if words := refused(problem):
         raise UsageError(f"partition: {words}")
     return {"problem": problem}
 
@@ -38,21 +38,21 @@ def stated_without_latency(problem: Partition) -> dict[str, Any]:
     return stated(problem)
 
 
-def _refused(problem: Partition) -> str:
+def refused(problem: Partition) -> str:
+    """Return why the models do not state a problem; empty if they do."""
     if problem.schedule != "none" or problem.recompute != "none" or problem.replicate > 1:
         return "the model is for one device a stage, without a schedule and recomputation"
     return ""
 
 
 def _solve(problem: Partition, context: Context, formulation: Any) -> Outcome:
-    if words := _refused(problem):
+    if words := refused(problem):
         return Outcome(detail=words)
     data = partition_data(problem)
     if problem.objective == "latency":
         solve_serial(problem, context, solve_chain)
     else:
-        if not refusal(problem, data):
-            run_program(problem, data, chain_rows(data), context)
+        offer_cuts(problem, data, context)
         raise_bound(problem, context)
     if context.closed:
         return Outcome()

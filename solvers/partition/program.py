@@ -21,6 +21,9 @@ with it."""
 LARGEST = 10**8
 """States and ideals at most: 16 bytes each."""
 
+CUTS = "cuts of the reference order"
+"""The step that finds them, of which one is enough."""
+
 CHUNK, CELLS = 64, 10**8
 """Ideals between two looks at the clock, and with their states and larger ideals at most (one at least)."""
 
@@ -66,6 +69,12 @@ def _exchange(problem: Partition) -> tuple[int, int]:
 def chain_rows(data: PartitionData) -> Rows:
     """Return the ideals that are beginnings of the order in which the classes stand."""
     return [*range(data.n), data.n, data.n], [*range(data.n)], [*range(1, data.n + 1)]
+
+
+def offer_cuts(problem: Partition, data: PartitionData, context: Context) -> None:
+    """Offer the best cuts of the reference order, unless that has been done or the program does not serve."""
+    if context.once(CUTS) and not refusal(problem, data):
+        run_program(problem, data, chain_rows(data), context)
 
 
 def run_program(problem: Partition, data: PartitionData, rows: Rows, context: Context) -> bool:
