@@ -33,7 +33,7 @@ ROUNDS = 500
 CUTS_PER_SECOND = 50_000_000
 """Pairs of a stage of the reference order and a state behind it."""
 
-TERMS_PER_SECOND = 10_000
+TERMS_PER_SECOND = 5_000
 """Of a model: built, presolved and searched until there is a first split (ResNet-50 by ops: 15,400 terms)."""
 
 
