@@ -12,7 +12,7 @@ ROOM = Room(
     methods=(
         Method(
             "auto",
-            ".pipeline.exact:solve_auto",
+            ".pipeline.auto:solve_auto",
             "the published schedules that fit, then CP-SAT",
             proves=OPTIMUM,
             engine="cpsat",
