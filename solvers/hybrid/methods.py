@@ -13,8 +13,8 @@ ROOM = Room(
     methods=(
         Method(
             "auto",
-            ".hybrid.piper:solve_ideals",
-            "dynamic program over all beginnings of the graph, modes by exact knapsacks",
+            ".hybrid.auto:solve_auto",
+            "program over all beginnings of the graph, modes by exact knapsacks; piper and equal",
             proves=OPTIMUM,
             options=(_MOST,),
         ),
