@@ -126,7 +126,7 @@ def test_large_numbers_are_exact_or_refused(ns: int, devices: int) -> None:
     if ns * devices < 2**60:
         assert (result.status, result.objective, result.bound) == ("optimal", ns, ns)
     else:
-        assert (result.status, result.objective, result.bound) == ("optimal", ns, ns)  # by equal, and its bound
+        assert (result.status, result.objective, result.bound) == ("optimal", ns, ns)  # by equal
         assert "multiplied by the devices" in result.detail
 
 
