@@ -14,8 +14,8 @@ ROOM = Room(
     methods=(
         Method(
             "auto",
-            ".minio.models:solve_auto",
-            "bounds by least peaks of subtrees, every order with every rule, to 5,000 ops benders",
+            ".minio.auto:solve_auto",
+            "bounds by least peaks of subtrees, every order with every rule, and benders in turns",
             proves=OPTIMUM,
         ),
         Method(

@@ -1,4 +1,4 @@
-"""Methods of `minio` that solve a model: `milp` for an order, `cpsat` and `benders` for all, and `auto`."""
+"""Methods of `minio` that solve a model: `milp` for an order, `cpsat` and `benders` for all."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from .benders import solve_by_cuts
 from .evictions import RULES, evict
 from .orders import ORDERS
 from .rules import begin, order_of
-
-LARGEST = 5000
-"""Nodes up to which `auto` takes cuts."""
 
 FIRST_ORDER = "postorder-io"
 """What `offer_rules` begins with: on large trees there is a traversal before expansion takes its time."""
@@ -71,22 +68,6 @@ def solve_benders(problem: MinIO, context: Context) -> Outcome:
         return Outcome()
     if context.expired:
         return Outcome(reason="time", detail="the program of cuts was not built: no time was left")
-    return solve_by_cuts(problem, data, cuts, context)
-
-
-def solve_auto(problem: MinIO, context: Context) -> Outcome:
-    """Take every order with every rule; if that leaves a gap and the tree is not too large, cuts."""
-    data, _, cuts = begin(problem, context)
-    offer_rules(problem, data, context)
-    if context.closed:
-        return Outcome()
-    if context.expired:
-        return Outcome(reason="time")
-    if data.n > LARGEST:
-        return Outcome(
-            detail=f"every order was tried with every rule; auto takes cuts for trees of at most {LARGEST:,} "
-            f"ops, --method benders for larger ones"
-        )
     return solve_by_cuts(problem, data, cuts, context)
 
 

@@ -60,13 +60,19 @@ class Begun(NamedTuple):
 
 
 def begin(problem: MinIO, context: Context) -> Begun:
-    """Return what all methods begin with, after raising the bound."""
-    data = tree_data(problem, context.method)
-    bounds, cuts = subtree_bounds(problem.graph, data, expired=lambda: context.expired), list[Cut]()
-    if bounds[-1] and data.n <= LARGEST_PACKED:
-        bounds, cuts = packed_cuts(data, expired=lambda: context.expired)
-    context.raise_bound(least_sum(data.size, bounds[-1]) if problem.whole else bounds[-1], kind=BOUND)
-    return Begun(data, bounds, cuts)
+    """Return what all methods begin with (computed once, kept with the problem), after raising the bound."""
+    begun: Begun | None = problem.__dict__.get("_begun")
+    if begun is None:
+        data = tree_data(problem, context.method)
+        bounds, cuts = subtree_bounds(problem.graph, data, expired=lambda: context.expired), list[Cut]()
+        if bounds[-1] and data.n <= LARGEST_PACKED:
+            bounds, cuts = packed_cuts(data, expired=lambda: context.expired)
+        begun = Begun(data, bounds, cuts)
+        if not context.expired:
+            problem.__dict__["_begun"] = begun
+    least = begun.bounds[-1]
+    context.raise_bound(least_sum(begun.data.size, least) if problem.whole else least, kind=BOUND)
+    return begun
 
 
 def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from lowtide.instances import load_problem
 from lowtide.models.problems.problem import Problem
 from lowtide.solvers.context import Outcome
 from lowtide.solvers.makespan import auto as makespan_auto
-from lowtide.solvers.minio import models as minio_models
+from lowtide.solvers.minio import auto as minio_auto
 from lowtide.solvers.offsets import auto as offsets_auto
 from lowtide.solvers.parallel import edges_auto
 from lowtide.solvers.peak import auto as peak_auto
@@ -35,10 +35,10 @@ def assert_exhausted(result: lt.Result, word: str) -> None:
     assert word in result.detail
 
 
-def test_a_tree_too_large_for_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minio_models, "LARGEST", 5)
+def test_cuts_of_a_tree_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minio_auto, "solve_by_cuts", nothing)
     tree = lt.load("gen:intree?n=60&arity=2&largest=100&seed=1")
-    assert_exhausted(solved(lt.MinIO(tree, memory=250)), "--method benders")
+    assert_exhausted(solved(lt.MinIO(tree, memory=250)), "every part was run to its end")
 
 
 def test_settings_of_the_planner_and_bounds_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
