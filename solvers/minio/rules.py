@@ -66,6 +66,7 @@ def begin(problem: MinIO, context: Context) -> Begun:
         data = tree_data(problem, context.method)
         bounds, cuts = subtree_bounds(problem.graph, data, expired=lambda: context.expired), list[Cut]()
         if bounds[-1] and data.n <= LARGEST_PACKED:
+            context.raise_bound(bounds[-1], kind=BOUND)
             bounds, cuts = packed_cuts(data, expired=lambda: context.expired)
         begun = Begun(data, bounds, cuts)
         if not context.expired:
