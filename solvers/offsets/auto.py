@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -85,11 +84,11 @@ def take_turns(parts: Parts, methods: tuple[Method, ...]) -> Outcome:
 
 def _turn(work: Iterator[None], parts: Parts, part: Part, seconds: float) -> bool:
     """Let a method work for some seconds; return whether it has more to do."""
-    end = time.perf_counter() + seconds
+    end = parts.context.elapsed() + seconds
     while parts.is_open(part):
         if next(work, work) is work:
             return False
-        if parts.context.expired or time.perf_counter() > end:
+        if parts.context.expired or parts.context.elapsed() > end:
             break
     return True
 
@@ -136,7 +135,7 @@ def descend(parts: Parts, part: Part) -> Iterator[None]:
         step = max(1, (height - target) // 2)
         while True:
             yield from prepared(part).make()
-            end = time.perf_counter() + patience
+            end = parts.context.elapsed() + patience
             seed += 1
             for answer in Search(prepared(part), height - step, seed).steps():
                 if isinstance(answer, Found):
@@ -145,7 +144,7 @@ def descend(parts: Parts, part: Part) -> Iterator[None]:
                     parts.raise_bound(part, height - step + 1, kind="branch and bound")
                 elif answer is not None:
                     return
-                if time.perf_counter() > end:
+                if parts.context.elapsed() > end:
                     break
                 yield
             yield
