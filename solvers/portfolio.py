@@ -47,7 +47,7 @@ FLOOR = 0.5
 """Of the time, for parts whose last turn changed nothing."""
 
 PIECE, LONGEST = 2, 3
-"""What cannot be paused gets one in so many of the time that is left; other turns are one in so many at most."""
+"""One in so many of the time that is left is for what cannot be paused; and for other turns at most."""
 
 LEAST = 0.02
 """Seconds of a turn at least: less is lost in going from one part to another."""
@@ -144,7 +144,7 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
             else max(improving, key=lambda w: (w.rate, -w.number))
         )
         if not work.part.pauses:
-            seconds = _piece(work, left)
+            seconds = _piece(work, left) if len(open_) > 1 else left
         elif resting and improving:
             seconds = early
         else:

@@ -16,6 +16,7 @@ from ...formulations.distributed.data import DistributedData, distributed_data
 from ...models.problems.distributed import Distributed, DistributedSchedule
 from ..context import Context, Outcome
 from ..makespan.auto import solve_auto as solve_makespan
+from ..makespan.methods import ALL, LISTS
 from ..parts import BOUND, PLAN, Part
 from ..portfolio import run
 from .lists import (
@@ -49,8 +50,8 @@ class _Lists:
         """Return the parts; without a limit the exact one comes before what is only faster."""
         return (
             Part(name="heft", run=self.heft, gives=PLAN),
-            Part(name="one memory", run=_one_memory, gives=PLAN),
-            Part(name="memories together", run=_together, gives=BOUND),
+            Part(name="one memory", run=_one_memory, gives=PLAN, kernels=LISTS),
+            Part(name="memories together", run=_together, gives=BOUND, kernels=ALL),
             Part(name="cpsat", run=self.model, seconds=self.seconds_of_model, pauses=False),
             Part(name="heft on some memories", run=self.heft_on_some, gives=PLAN, refuses=_few_memories),
             Part(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...models.problems.distributed import Distributed
-from ..makespan.methods import LISTS
+from ..makespan.methods import ALL, LISTS
 from ..method import BOUND, OPTIMUM, Method
 from ..room import Export, Room
 
@@ -17,7 +17,8 @@ ROOM = Room(
             "list schedules, on some memories too, bounds of all memories together, and CP-SAT, in turns",
             proves=OPTIMUM,
             engine="cpsat",
-            kernels=LISTS,
+            kernels=ALL,
+            late=True,
         ),
         Method(
             "cpsat",

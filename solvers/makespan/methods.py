@@ -22,7 +22,7 @@ _LABELS = (
 )
 _BOOKING = (".makespan.trees.booking_kernel",)
 _WINDOWS = (*LISTS, ".makespan.lists.window_kernel")
-_ALL = (*_LABELS, *_BOOKING, ".makespan.lists.window_kernel", ".makespan.lists.filling_kernel")
+ALL = (*_LABELS, *_BOOKING, ".makespan.lists.window_kernel", ".makespan.lists.filling_kernel")
 
 _START = Option(
     "start",
@@ -78,7 +78,7 @@ ROOM = Room(
             "bounds, list schedules, local search, label setting, then CP-SAT with what they find",
             proves=OPTIMUM,
             engine="cpsat",
-            kernels=_ALL,
+            kernels=ALL,
         ),
         _model(
             "cpsat",
@@ -130,7 +130,7 @@ ROOM = Room(
             "annealing over priorities and fallback orders, each decoded by the list scheduler",
             proves=BOUND,
             options=(Option("moves", 10_000, "without a better schedule, after which it ends"),),
-            kernels=_ALL,
+            kernels=ALL,
         ),
         Method(
             "lns",

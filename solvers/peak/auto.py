@@ -10,10 +10,9 @@
 
 from __future__ import annotations
 
-import math
-
 from ...formulations.peak import steps_cpsat as peak_cpsat_steps
 from ...formulations.peak.data import peak_data
+from ...models.errors import UsageError
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..parts import BOUND, PLAN, Part
@@ -136,9 +135,18 @@ def _seconds_of_probing(problem: Peak) -> float:
     return n * n / 2 / PAIRS_PER_SECOND * n / 100
 
 
+def _unstated(problem: Peak) -> str:
+    """Say why the model cannot be stated, if it cannot."""
+    if words := _too_large_for_masks(problem):  # whose counts alone would take long
+        return words
+    try:
+        peak_data(problem)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
 def _seconds_of_model(problem: Peak) -> float:
-    if _too_large_for_masks(problem):  # whose counts alone would take long
-        return math.inf
     return peak_cpsat_steps.size(peak_data(problem)).terms / TERMS_PER_SECOND
 
 
@@ -158,5 +166,5 @@ PARTS = (
         refuses=_too_large_for_masks,
         kernels=(_CLOSURES,),
     ),
-    Part(name="cpsat", run=_model, seconds=_seconds_of_model, pauses=False),
+    Part(name="cpsat", run=_model, seconds=_seconds_of_model, refuses=_unstated, pauses=False),
 )

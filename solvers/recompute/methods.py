@@ -101,7 +101,7 @@ ROOM = Room(
             ".recompute.pieces:solve_store_all",
             "each op once, in the reference order, nothing computed again",
             proves=BOUND,
-            kernels=(*_CHAINS, *_GRAPHS),
+            kernels=(".recompute.chains.hetero", *_GRAPHS),
         ),
         _chain(
             "recompute-all", "plain chains: nothing kept but x_0, every backward after a sweep of its own"

@@ -31,6 +31,7 @@ from ...models.problems.stream_answers import Stages, StreamOrder
 from ...models.problems.streams import COUNTED, Streams
 from ..context import Context, Outcome
 from ..makespan.auto import solve_auto as solve_makespan
+from ..makespan.methods import ALL
 from ..parallel.adding import MOST_OPS as RULED
 from ..parallel.adding import RULES, edges_by_rule
 from ..parallel.edges import order_within
@@ -44,6 +45,7 @@ from .hios import Mapper
 from .lists import levels, lios, opara
 from .matching import MOST_OPS, best_chains
 from .memory import held_back, offer_one_stream
+from .methods import GROWING
 from .stages import solve_ios
 
 WINDOW = 4
@@ -63,6 +65,7 @@ WIDEST = 16
 def solve_auto(problem: Streams, context: Context) -> Outcome:
     """Offer the best of the methods, and what they prove."""
     raise_first_bound(problem, context)
+    context.prepare(GROWING)
     if problem.cluster is not None:
         return _devices(problem, problem.cluster, context)
     order = range(len(problem.graph.ops))
@@ -269,6 +272,6 @@ PARTS = (
     Part(name="orders", run=_all_orders, gives=PLAN, refuses=_bounded),
     Part(name="edges by rule", run=_held, gives=PLAN, refuses=_held_for_nothing),
     Part(name="one stream", run=_one_stream, gives=PLAN),
-    Part(name="makespan", run=_by_makespan, refuses=_contends),
+    Part(name="makespan", run=_by_makespan, kernels=ALL, refuses=_contends),
 )
 """Of one device whose streams are orders."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...models.problems.streams import Streams
+from ..makespan.methods import ALL
 from ..method import BOUND, OPTIMUM, Method, Option
 from ..room import Export, Room
 
@@ -22,7 +23,7 @@ _IOS = (
 )
 _HIOS = "Kundu and Shu, HIOS, 2023, by its public code"
 _WINDOW = Option("window", 2, "ops of a group at most", least=1)
-_GROWING = (".parallel.growing_kernel",)
+GROWING = (".parallel.growing_kernel",)
 
 ROOM = Room(
     problem=Streams,
@@ -33,14 +34,15 @@ ROOM = Room(
             "ios for stages; else matching and lists, and the schedule of makespan",
             proves=OPTIMUM,
             engine="cpsat",
-            kernels=_GROWING,
+            kernels=(*GROWING, *ALL),
+            late=True,
         ),
         Method(
             "matching",
             ".streams.matching:solve_matching",
             "most concurrency: fewest synchronisations, then fewest streams, by one weighted matching",
             proves=BOUND,
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "nimble",
@@ -48,7 +50,7 @@ ROOM = Room(
             "most concurrency by two matchings, as Nimble's published code has them",
             proves=BOUND,
             source="Kwon, Yu, Jeong and Chun, NeurIPS 2020",
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "lios",
@@ -57,7 +59,7 @@ ROOM = Room(
             proves=BOUND,
             source="Ping and others, LIOS, IEEE Transactions on Services Computing 2023, by its abstract",
             options=(_PRIORITY,),
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "opara",
@@ -65,7 +67,7 @@ ROOM = Room(
             "an op follows its first predecessor that none follows yet, as Opara's published code has it",
             proves=BOUND,
             source="Chen and others, Opara, arXiv 2312.10351, 2023",
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "asap",
@@ -73,7 +75,7 @@ ROOM = Room(
             "as opara by levels, streams used again, as RAF's multi-stream pass has it",
             proves=BOUND,
             source="the multi-stream pass in the public code of RAF",
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "greedy",
@@ -81,7 +83,7 @@ ROOM = Room(
             "stages of all that is ready, within streams and memory",
             proves=BOUND,
             source="the baseline of Ding and others, MLSys 2021",
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "ios",
@@ -90,7 +92,7 @@ ROOM = Room(
             proves=OPTIMUM,
             source="Ding, Zhu, Jia, Pekhimenko and Han, MLSys 2021",
             options=_IOS,
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "ios-cpsat",
@@ -98,7 +100,7 @@ ROOM = Room(
             "stages in CP-SAT, for few ops: an independent judge, with workspaces and few groups exact, too",
             proves=OPTIMUM,
             engine="cpsat",
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "tenants",
@@ -110,7 +112,7 @@ ROOM = Room(
                 Option("by", "program", "of the pointers", choices=("program", "search")),
                 Option("moves", 20_000, "of the search", least=0),
             ),
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
         Method(
             "heft",
@@ -154,7 +156,7 @@ ROOM = Room(
             ".streams.lists:solve_sequential",
             "one stream",
             proves=BOUND,
-            kernels=_GROWING,
+            kernels=GROWING,
         ),
     ),
     complete=".streams.memory:with_flow",

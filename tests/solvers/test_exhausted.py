@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from lowtide.solvers.makespan import auto as makespan_auto
 from lowtide.solvers.minio import auto as minio_auto
 from lowtide.solvers.offsets import auto as offsets_auto
 from lowtide.solvers.parallel import edges_auto
+from lowtide.solvers.parts import Part
 from lowtide.solvers.peak import auto as peak_auto
 from lowtide.solvers.placement import auto as placement_auto
 from lowtide.solvers.placement.bounds import cheap
@@ -24,6 +26,11 @@ from lowtide.solvers.recompute import auto as recompute_auto
 def nothing(*args: Any, **kwargs: Any) -> Outcome:
     """Stand for a step that ends by itself and finds nothing."""
     return Outcome()
+
+
+def without_finds(parts: tuple[Part, ...], but: str) -> tuple[Part, ...]:
+    """Return parts that find nothing, all but one."""
+    return tuple(part if part.name == but else replace(part, run=nothing) for part in parts)
 
 
 def solved(problem: Problem) -> lt.Result:
@@ -58,11 +65,9 @@ def test_searches_of_offsets_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bounds_by_moments_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("raise_bounds", "_intervals", "offer_annealed"):
-        monkeypatch.setattr(recompute_auto, name, nothing)
-    monkeypatch.setattr(recompute_auto, "round_moments", lambda *args: (Outcome(), None))
+    monkeypatch.setattr(recompute_auto, "PARTS", without_finds(recompute_auto.PARTS, "rules"))
     problem = lt.Recompute(lt.load("gen:backprop-chain?l=7"), memory=6)
-    assert_exhausted(solved(problem), "bounds by moments")
+    assert_exhausted(solved(problem), "every part was run to its end")
 
 
 def test_heuristics_that_add_edges_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,9 +78,8 @@ def test_heuristics_that_add_edges_are_through(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_says_nothing_is_told_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("take_first_steps", "widen"):
-        monkeypatch.setattr(peak_auto, name, nothing)
-    assert_exhausted(solved(lt.Peak(lt.load("catalogue:two-branches"))), "lowtide list methods peak")
+    monkeypatch.setattr(peak_auto, "PARTS", without_finds(peak_auto.PARTS, "greedy orders"))
+    assert_exhausted(solved(lt.Peak(lt.load("catalogue:randwire-20-0"))), "every part was run to its end")
 
 
 def test_a_schedule_too_large_for_cpsat_is_searched_on(monkeypatch: pytest.MonkeyPatch) -> None:

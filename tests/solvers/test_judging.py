@@ -9,6 +9,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.solvers import solve as solving
+from lowtide.solvers.clock import Clock
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.garbage import ALLOCATIONS, collected_rarely
 from lowtide.solvers.judging import PART, judging_seconds
@@ -28,10 +29,9 @@ def test_judging_of_an_allocation_takes_time_for_each_buffer() -> None:
     assert judging_seconds(lt.Offsets(buffers), 60.0) == pytest.approx(1e-6 * ROOMS["offsets"].judging)
 
 
-def test_a_method_ends_before_the_time_that_is_kept_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_ends_before_the_time_that_is_kept_back() -> None:
     now = [0.0]
-    monkeypatch.setattr("lowtide.solvers.context.time.perf_counter", lambda: now[0])
-    context = Context(problem=PEAK, time_limit=5.0, kept_back=2.0, started=0.0)
+    context = Context(problem=PEAK, time_limit=5.0, kept_back=2.0, clock=Clock(source=lambda: now[0]))
     assert context.remaining() == 3.0
     assert context.inner(PEAK, 10.0, "").time_limit == 3.0
     now[0] = 3.0

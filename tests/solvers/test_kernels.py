@@ -248,7 +248,7 @@ def test_what_is_compiled_first_takes_nothing_of_the_limit(monkeypatch: pytest.M
 
     monkeypatch.setattr(compilation, "prepare", prepared)
     monkeypatch.setattr(solve_module, "Context", begun)
-    result = lt.solve(lt.Peak(lt.load("catalogue:diamond")), progress=done.append)
+    result = lt.solve(lt.Peak(lt.load("catalogue:diamond")), "downsets", progress=done.append)
     assert result.status is lt.Status.OPTIMAL
     assert done[:2] == ["compiling 3 kernels (once)", "the clock runs"]
 
