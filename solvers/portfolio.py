@@ -8,7 +8,8 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 
 1. Parts that take next to nothing (`Part.first`) run to their end, in order.
 2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time. One that
-   cannot be paused has one if its estimate fits. None is begun that is estimated to take longer than is left.
+   cannot be paused has one if its estimate fits. None is begun that is estimated to take far longer than is
+   left (`ROUGHLY`).
 3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
    alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
    time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first; where none
@@ -51,6 +52,9 @@ PIECE, LONGEST = 2, 3
 
 LEAST = 0.02
 """Seconds of a turn at least: less is lost in going from one part to another."""
+
+ROUGHLY = 10
+"""What can be paused is begun unless its estimate is so many times what is left: estimates are rough."""
 
 AGAIN = 2
 """A turn is so many times as long as the last one of the part."""
@@ -122,7 +126,7 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
         return
     early = context.remaining() / EARLY
     for work in sorted(works, key=lambda w: (w.estimate, w.number)):
-        most = context.remaining() if work.part.pauses else early
+        most = ROUGHLY * context.remaining() if work.part.pauses else early
         if not _over(context) and work.estimate <= most:
             _give(work, problem, context, early)
     idle = total = 0.0
@@ -158,7 +162,7 @@ def _needs(work: _Work, left: float) -> float:
     """Return the least seconds that are worth giving to a part."""
     if not work.part.pauses:
         return _piece(work, left)
-    return 0.0 if work.used else work.estimate
+    return 0.0 if work.used else work.estimate / ROUGHLY
 
 
 def _piece(work: _Work, left: float) -> float:

@@ -29,7 +29,7 @@ from .series_parallel.spization import walk_over_divisions
 TERMS_PER_SECOND = 50_000
 """Of the time-indexed model: built, presolved and searched once."""
 
-PROVED_PER_SECOND, SEARCHED_PER_SECOND = 10_000, 1_000
+PROVED_PER_SECOND, SEARCHED_PER_SECOND = 50_000, 20_000
 """Ops of a graph of which the cut bound or the search over executed sets has something to show in a second,
 and those of which the searches for orders have."""
 
