@@ -68,7 +68,7 @@ class Window:
     outward: bool
 
 
-def windows(data: SampleData, expired: Callable[[], bool] = lambda: False) -> list[Window]:
+def windows(data: SampleData, expired: Callable[[], bool] = lambda: False, *, every: int = 1) -> list[Window]:
     """Return the best window for each instant, bottleneck and direction, by falling stall.
 
     Parameters
@@ -77,11 +77,13 @@ def windows(data: SampleData, expired: Callable[[], bool] = lambda: False) -> li
         Of the problem.
     expired
         Whether to leave out the instants that remain: each window is a bound by itself.
+    every
+        One in so many ops has windows.
     """
     forms = list(bottlenecks(data))
     found: list[Window] = []
     clock = np.array(data.clock, dtype=np.int64)
-    for k, load, after, written in _states(data):
+    for k, load, after, written in _states(data, every):
         if expired():
             break
         for outward, ops in ((False, after), (True, written)):
@@ -147,8 +149,8 @@ def bottlenecks(data: SampleData) -> Iterator[tuple[tuple[int, ...], bool, int, 
                 yield tiers, outward, sum(c for c in others if c is not None), rate
 
 
-def _states(data: SampleData) -> Iterator[tuple[int, int, Integers, Integers]]:
-    """Yield for each op the bytes that it needs, and of the other live tensors their ops and bytes.
+def _states(data: SampleData, every: int) -> Iterator[tuple[int, int, Integers, Integers]]:
+    """Yield for one in so many ops the bytes it needs, and of the other live tensors their ops and bytes.
 
     These are two arrays of two rows: next op that accesses it and bytes; op that wrote its version and bytes.
     """
@@ -164,7 +166,6 @@ def _states(data: SampleData) -> Iterator[tuple[int, int, Integers, Integers]]:
     version = np.array([_first_version(data, t) for t in tensors], dtype=np.int64)
     number = [0] * len(tensors)
     for k in range(n):
-        here = np.array(used[k], dtype=np.int64)
         for i in used[k]:
             t = tensors[i]
             number[i] += 1
@@ -172,11 +173,13 @@ def _states(data: SampleData) -> Iterator[tuple[int, int, Integers, Integers]]:
                 following[i] = data.accesses[t][number[i]]
             else:
                 following[i] = data.accesses[t][0] + n if data.cyclic[t] else NEVER
-        others = (span[:, 0] <= 2 * k) & (span[:, 1] >= 2 * k + 1)
-        others[here] = False
-        load = data.fixed[k] + int(size[here].sum())
-        rest = size[others]
-        yield k, load, np.stack((following[others], rest)), np.stack((version[others], rest))
+        if not k % every:
+            here = np.array(used[k], dtype=np.int64)
+            others = (span[:, 0] <= 2 * k) & (span[:, 1] >= 2 * k + 1)
+            others[here] = False
+            load = data.fixed[k] + int(size[here].sum())
+            rest = size[others]
+            yield k, load, np.stack((following[others], rest)), np.stack((version[others], rest))
         for i in used[k]:
             if k in data.writes[tensors[i]]:
                 version[i] = k

@@ -30,11 +30,11 @@ def as_inputs(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan]]:
     problem, whole = without_far_tiers(problem)
     graph, device = problem.graph, problem.machine.tiers[0].name
     written = {t for op in graph.ops for t in op.writes}
-    read = {t for op in graph.ops for t in op.reads}
+    only_read = {t for op in graph.ops for t in op.reads} - written
     some = {
         t
         for t, tensor in enumerate(graph.tensors)
-        if tensor.initial and tensor.final and t in read - written
+        if tensor.initial and tensor.final and t in only_read
         if device not in problem.may_start(tensor.kind)
     }
     if not problem.periodic or not some:

@@ -21,6 +21,7 @@ from lowtide.solvers.peak import auto as peak_auto
 from lowtide.solvers.placement import auto as placement_auto
 from lowtide.solvers.placement.bounds import cheap
 from lowtide.solvers.recompute import auto as recompute_auto
+from tests.solvers.stand_ins import stand_in
 
 
 def nothing(*args: Any, **kwargs: Any) -> Outcome:
@@ -48,13 +49,12 @@ def test_cuts_of_a_tree_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_exhausted(solved(lt.MinIO(tree, memory=250)), "every part was run to its end")
 
 
-def test_settings_of_the_planner_and_bounds_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("raise_first_bounds", "raise_by_prices"):
-        monkeypatch.setattr(placement_auto, name, nothing)
+def test_parts_of_placement_are_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch, placement_auto, bounds_at_once=nothing, prices=nothing, slot_lp=nothing)
     monkeypatch.setattr(cheap, "raise_cheap_bounds", nothing)
     machine = "a100-40g-pcie3"
     problem = load_problem("placement", "catalogue:harpoon", machine=machine, device="14B", periodic=True)
-    assert_exhausted(solved(problem), "every setting of the planner")
+    assert_exhausted(solved(problem), "every part was run to its end")
 
 
 def test_searches_of_offsets_give_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,10 @@ NEAR = 0.03
 
 
 LARGE = 2000
-"""Above so many ops the windows look at the clock."""
+"""Above so many ops the windows look at the clock, and few come first."""
+
+SPARSE = 15
+"""One in so many ops has windows then; odd, for two instants of an op under ``replace``."""
 
 WINDOWS = "placement: windows"
 """Step of a context: all windows of its problem have been looked at."""
@@ -118,31 +121,33 @@ def price_rounds(
     from ...engines.highs_lp import dual_values
 
     data = sample_data(problem)
-    context.progress("windows")
-    found = windows(data, late(problem, context))
-    context.known.done.add(WINDOWS)
-    chosen = disjoint(found, data)
-    if chosen:
-        prices = window_prices(data, chosen)
-        bound, whole = price_bound(data, prices), sum(w.stall for w in chosen)
-        yield prices, "windows", bound
-        if whole > bound:
-            yield tuple(chosen), "windows in whole ns", whole
     done: list[int] = []
-    for apart, most, bins in rounds:
-        if closed() or context.expired:
-            return
-        samples = chosen_samples(data, found, chosen, apart, most, bins)
-        if samples == done:
-            return
-        done = samples
-        sampled = build(data, samples)
-        context.progress(f"linear program: {len(samples)} samples, {len(sampled.program.low)} rows")
-        values = dual_values(sampled.program, context, context.remaining())
-        if values is None:
-            return
-        prices = sampled_prices(data, sampled, values)
-        yield prices, "prices", price_bound(data, prices)
+    for every in (SPARSE, 1) if len(problem.graph.ops) > LARGE else (1,):
+        context.progress("windows")
+        found = windows(data, late(problem, context), every=every)
+        if every == 1:
+            context.known.done.add(WINDOWS)
+        chosen = disjoint(found, data)
+        if chosen:
+            prices = window_prices(data, chosen)
+            bound, whole = price_bound(data, prices), sum(w.stall for w in chosen)
+            yield prices, "windows", bound
+            if whole > bound:
+                yield tuple(chosen), "windows in whole ns", whole
+        for apart, most, bins in rounds:
+            if closed() or context.expired:
+                return
+            samples = chosen_samples(data, found, chosen, apart, most, bins)
+            if samples == done:
+                break
+            done = samples
+            sampled = build(data, samples)
+            context.progress(f"linear program: {len(samples)} samples, {len(sampled.program.low)} rows")
+            values = dual_values(sampled.program, context, context.remaining())
+            if values is None:
+                break
+            prices = sampled_prices(data, sampled, values)
+            yield prices, "prices", price_bound(data, prices)
 
 
 def sample_data(problem: Placement) -> SampleData:

@@ -16,6 +16,7 @@ from lowtide.solvers.placement.planner.setting import Setting
 from lowtide.solvers.placement.serial.search import serial_plan
 from tests.oracles.brute_tiers import faster
 from tests.placement_cases import machine, random_graph, working_set
+from tests.solvers.stand_ins import stand_in
 
 FAST = 10**9
 
@@ -213,23 +214,20 @@ def test_what_verified_outlives_plans_that_do_not_and_parts_that_fail(
     valid = serial_plan(problem)
     assert valid is not None
 
-    def settings(problem: Placement, context: Context, expired: object) -> str:
+    def offer(problem: Placement, context: Context) -> None:
         context.offer(valid)
         context.offer(replace(valid, runs=valid.runs[:1], copies=()))
-        return ""
 
     def fail(*args: object, **kwargs: object) -> None:
         raise ZeroDivisionError("of a part")
 
-    monkeypatch.setattr(placement_auto, "try_settings", settings)
-    monkeypatch.setattr(placement_auto, "raise_by_prices", fail)
-    monkeypatch.setattr(placement_auto, "solve_slots", fail)
+    stand_in(monkeypatch, placement_auto, planner=offer, others=fail)
     result = lt.solve(problem, "auto", time_limit=20, threads=1)
     assert result.plan is not None
     assert result.status == "feasible"
     assert result.objective is not None
     assert result.objective <= problem.evaluate(valid)
-    assert "slot model: ZeroDivisionError: of a part" in result.detail
+    assert "slot-lp failed: ZeroDivisionError: of a part" in result.detail
 
 
 def test_a_plan_of_more_than_fits_into_the_slow_tier_is_told() -> None:

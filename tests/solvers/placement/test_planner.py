@@ -13,7 +13,7 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
-from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.context import Context
 from lowtide.solvers.placement import auto
 from lowtide.solvers.placement.planner import planner
 from lowtide.solvers.placement.planner.planner import check_machine, planned
@@ -22,6 +22,7 @@ from tests.effort import seeds
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, random_graph, working_set
 from tests.solvers.placement.planner_plans import plans_of_small_cases
+from tests.solvers.stand_ins import stand_in
 
 
 @pytest.mark.parametrize("seed", seeds(60))
@@ -199,7 +200,12 @@ def test_auto_closes_the_gap_of_a_period_by_the_slot_model() -> None:
 
 
 def test_auto_tries_all_that_the_planner_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "solve_slots", lambda problem, context: Outcome())  # which may be better
+    turns = list[str]()
+
+    def nothing(problem: Placement, context: Context) -> None:  # which may be better
+        turns.append("slot-lp")
+
+    stand_in(monkeypatch, auto, slot_lp=nothing)
     for seed in range(8):
         graph = random_graph(seed, 10)
         problem = Placement(graph, machine(working_set(graph) + 4, None, ssd=False), start={})
@@ -207,6 +213,7 @@ def test_auto_tries_all_that_the_planner_tries(monkeypatch: pytest.MonkeyPatch) 
         assert planner.objective is not None
         assert both.objective is not None
         assert both.objective <= planner.objective, seed
+    assert turns
 
 
 def test_no_setting_begins_when_the_longest_one_would_end_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,6 +245,7 @@ def test_what_must_start_on_the_device_does_not_fit() -> None:
 PLAIN = """
 import numba, sys
 from tests.solvers.placement.planner_plans import plans_of_small_cases
+from tests.solvers.stand_ins import stand_in
 from tests.effort import seeds
 assert numba.config.DISABLE_JIT
 sys.stdout.write(plans_of_small_cases())

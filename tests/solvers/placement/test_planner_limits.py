@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import lowtide as lt
 from lowtide.models.problems.placement import Placement
+from lowtide.solvers.clock import Clock
 from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.method import RunFunction
 from lowtide.solvers.placement import auto
 from lowtide.solvers.placement.planner import planner, planner_run
 from lowtide.solvers.placement.planner.planner import NO_TIME, planned, portfolio
@@ -16,6 +16,7 @@ from lowtide.solvers.placement.planner.planner_kernel import simulate
 from lowtide.solvers.placement.planner.setting import Setting
 from tests.effort import seeds
 from tests.placement_cases import behind, machine, random_graph, working_set
+from tests.solvers.stand_ins import stand_in
 
 
 def test_a_simulation_in_pieces_is_the_one_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,36 +66,29 @@ def test_no_plan_is_offered_that_nobody_could_judge_in_time(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("periodic", [False, True])
-def test_auto_goes_on_with_settings_behind_the_bounds(
+def test_auto_takes_turns_between_settings_and_bounds(
     monkeypatch: pytest.MonkeyPatch, periodic: bool
 ) -> None:
-    """Each takes 300 seconds of 2000; two of them at most come before the bounds."""
+    """Each step takes 100 seconds of 2000, by a clock that nothing else moves."""
     clock, order = [0.0], list[str]()
+    problem = Placement(random_graph(3, 6), machine(10**6, None), periodic=periodic)
 
-    def slow(*_: object) -> Iterator[str]:
-        for number in range(5):
-            order.append(f"setting {number}")
-            clock[0] += 300
-            yield "no room"
+    def steps(name: str) -> RunFunction:
+        def run(problem: Placement, context: Context) -> None:
+            for _ in range(5):
+                order.append(name)
+                clock[0] += 100
+                context.remaining()  # its turn may end
 
-    def bounds(*_: object, **given: object) -> Outcome:
-        order.extend(["bounds"] * ("rounds" not in given))
-        return Outcome()
+        return run
 
-    def steps(*_: object) -> Iterator[str]:
-        order.append("bounds")
-        yield ""
-
-    monkeypatch.setattr(Context, "elapsed", lambda self: clock[0])
-    monkeypatch.setattr(auto, "try_settings", slow)
-    monkeypatch.setattr(auto, "raise_by_prices", bounds)
-    monkeypatch.setattr(auto, "price_steps", steps)
-    monkeypatch.setattr(auto, "solve_slots", bounds)
-    monkeypatch.setattr(Context, "closed", False)
-    graph = random_graph(3, 6)
-    lt.solve(Placement(graph, machine(10**6, None), periodic=periodic), "auto", time_limit=2000, threads=1)
-    assert order.index("bounds") <= 2
-    assert [name for name in order if name != "bounds"] == [f"setting {number}" for number in range(5)]
+    stand_in(
+        monkeypatch, auto, planner=steps("planner"), prices=steps("prices"), others=lambda *given: Outcome()
+    )
+    context = Context(problem=problem, time_limit=2000.0, clock=Clock(source=lambda: clock[0]))
+    auto.solve_auto(problem, context)
+    assert sorted(order) == ["planner"] * 5 + ["prices"] * 5
+    assert {*order[:2]} == {"planner", "prices"}
 
 
 def test_nothing_is_staged_on_its_way_to_a_drive_behind_the_host() -> None:

@@ -1,0 +1,140 @@
+"""What a question of `placement` has that not every method serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Flag, auto
+
+from ...formulations.placement.lanes import lanes
+from ...models.errors import UsageError
+from ...models.graph import Accounting
+from ...models.problems.placement import Placement
+from .replicas.share import replicas
+
+
+class Trait(Flag):
+    """A trait; `words` has each in words."""
+
+    PROCESSORS = auto()
+    LANES = auto()
+    REPLICAS = auto()
+    IN_PLACE = auto()
+    SLOWED = auto()
+    ONE_TIER = auto()
+    FOUR_TIERS = auto()
+    FIVE_TIERS = auto()
+    FAR = auto()
+    CROSS_CAP = auto()
+    LATENCY = auto()
+    MODES = auto()
+    OPERANDS = auto()
+    ELSEWHERE = auto()
+    PERIOD = auto()
+    STARTS = auto()
+    WHOLE = auto()
+    PARTS = auto()
+    FREE_ORDER = auto()
+    RERUN = auto()
+    ONCE = auto()
+    REPLACE = auto()
+    ADDRESSES = auto()
+    PAGES = auto()
+
+    @classmethod
+    def words(cls) -> Mapping[Flag, str]:
+        """Return what each means."""
+        return {
+            cls.PROCESSORS: "several processors that share tiers or tensors",
+            cls.LANES: "several processors, each with a memory of its own",
+            cls.REPLICAS: "several processors that are alike, each with a memory of its own",
+            cls.IN_PLACE: "a processor that uses another tier than the first",
+            cls.SLOWED: "a processor that its first tier slows down",
+            cls.ONE_TIER: "one tier",
+            cls.FOUR_TIERS: "more than three tiers",
+            cls.FIVE_TIERS: "more than four tiers",
+            cls.FAR: "a tier without channels from and to the first one",
+            cls.CROSS_CAP: "a joint cap over both directions",
+            cls.LATENCY: "channels with latency",
+            cls.MODES: "ops with several modes",
+            cls.OPERANDS: "modes that name tiers",
+            cls.ELSEWHERE: "modes that name another tier than the first",
+            cls.PERIOD: "a period",
+            cls.STARTS: "what outlives a period and may not start everywhere",
+            cls.WHOLE: "copies of whole tensors",
+            cls.PARTS: "copies that may be cut",
+            cls.FREE_ORDER: "a free order",
+            cls.RERUN: "ops that may run again",
+            cls.ONCE: "ops that run once",
+            cls.REPLACE: "outputs that take the place of inputs",
+            cls.ADDRESSES: "addresses",
+            cls.PAGES: "pages",
+        }
+
+
+def traits(problem: Placement) -> Trait:
+    """Return the traits of a problem, which are computed once.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> problem = lt.Placement(lt.load("gen:chain?n=5&seed=1"), lt.load_machine("a100-40g-pcie3"))
+    >>> traits(problem)
+    <Trait.PARTS|ONCE: 135168>
+    """
+    found: Trait | None = problem.__dict__.get("_traits")
+    if found is None:
+        found = _traits(problem)
+        problem.__dict__["_traits"] = found
+    return found
+
+
+def _traits(problem: Placement) -> Trait:
+    machine, graph = problem.machine, problem.graph
+    first, count = machine.tiers[0].name, len(machine.tiers)
+    pairs = {(c.src, c.dst) for c in machine.channels}
+    uses = [[a.tier for a in p.tiers] for p in machine.processors]
+    several, lane = len(uses) > 1, len(uses) > 1 and _has_lanes(problem)
+    named = {tier for op in graph.ops for mode in op.all_modes for _, tier in mode.operands}
+    lasting = {str(t.kind) for t in graph.tensors if t.initial and t.final}
+    has = {
+        Trait.PROCESSORS: several and not lane,
+        Trait.LANES: lane,
+        Trait.REPLICAS: lane and replicas(problem) is not None,
+        Trait.IN_PLACE: any(len(u) > 1 for u in uses) or (not several and uses[0][0] != first),
+        Trait.SLOWED: any(p.tiers[0].bytes_per_s is not None for p in machine.processors),
+        Trait.ONE_TIER: count == 1,
+        Trait.FOUR_TIERS: count > 3,
+        Trait.FIVE_TIERS: count > 4,
+        Trait.FAR: any(not {(first, t.name), (t.name, first)} <= pairs for t in machine.tiers[1:]),
+        Trait.CROSS_CAP: any(
+            any(a == first for a, _ in g.channels) and any(b == first for _, b in g.channels)
+            for g in machine.groups
+        ),
+        Trait.LATENCY: any(c.latency_ns for c in machine.channels),
+        Trait.MODES: any(len(op.all_modes) > 1 for op in graph.ops),
+        Trait.OPERANDS: bool(named),
+        Trait.ELSEWHERE: bool(named - {first}),
+        Trait.PERIOD: problem.periodic,
+        Trait.STARTS: problem.periodic and bool({*problem.starts} & lasting),
+        Trait.WHOLE: problem.whole,
+        Trait.PARTS: not problem.whole,
+        Trait.FREE_ORDER: problem.order == "free",
+        Trait.RERUN: problem.recompute,
+        Trait.ONCE: not problem.recompute,
+        Trait.REPLACE: graph.accounting is Accounting.REPLACE,
+        Trait.ADDRESSES: problem.addresses,
+        Trait.PAGES: problem.page is not None,
+    }
+    found = Trait(0)
+    for trait, holds in has.items():
+        found |= trait if holds else Trait(0)
+    return found
+
+
+def _has_lanes(problem: Placement) -> bool:
+    """Return whether each processor has a memory of its own."""
+    try:
+        lanes(problem)
+    except UsageError:
+        return False
+    return True
