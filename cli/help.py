@@ -67,8 +67,18 @@ def as_dict(method: Method) -> dict[str, object]:
         "engine": method.engine,
         "summary": method.summary,
         "source": method.source,
+        **({"traits": served} if (served := _traits(method)) else {}),
         "options": {option.name: option.meaning for option in method.options},
     }
+
+
+def _traits(method: Method) -> dict[str, str]:
+    """Return of each trait of questions whether a method serves it, as `capabilities` does."""
+    from ..solvers.parts import capabilities
+    from ..solvers.registry import declared
+
+    part = declared(method)
+    return {} if part is None else capabilities(part)
 
 
 def print_methods(problem: str) -> None:
@@ -89,6 +99,10 @@ def _print(found: Iterable[Method]) -> None:
             ("proves", f"{method.proves}, given time"),
         ]
         rows += [("paper", method.source)] if method.source else []
+        served = _traits(method)
+        for word, answer in (("needs", "needed"), ("refuses", "no")):
+            some = [trait for trait, found in served.items() if found == answer]
+            rows += [(word, "; ".join(some))] if some else []
         rows += [(f"option {option.name}", option.meaning) for option in method.options]
         if method.engine is not None:
             rows.append(("engine", f"{method.engine}; --solver-option passes what it knows on to it"))

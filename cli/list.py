@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     for what, rows in found.items():
         groups = {what: rows} if what != "instances" else _by_scheme(rows)
         for title, group in groups.items():
-            columns = [key for key in group[0] if key not in ("options", "source")]
+            columns = [key for key in group[0] if key not in ("options", "source", "traits")]
             emit_table(columns, [[_text(row[c]) for c in columns] for row in group], title=title)
     return 0
 

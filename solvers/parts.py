@@ -114,3 +114,21 @@ def said(traits: Flag) -> str:
     """Return traits in words, each as its enumeration says it (``words``), or by its name."""
     words: Mapping[Flag, str] = getattr(type(traits), "words", dict)()
     return ", ".join(words.get(one, str(one.name).lower().replace("_", " ")) for one in traits)
+
+
+def capabilities(part: Part) -> dict[str, str]:
+    """Return of each trait, in words, whether a part serves it: "yes", "no", or "needed".
+
+    Examples
+    --------
+    >>> from lowtide.solvers.placement.parts import DECLARED
+    >>> capabilities(DECLARED["pofo"])["ops that may run again"]
+    'needed'
+    """
+    if part.supports is None:
+        return {}
+    needs = part.needs or type(part.supports)(0)
+    return {
+        said(trait): "needed" if trait in needs else "yes" if trait in part.supports else "no"
+        for trait in type(part.supports)
+    }

@@ -28,7 +28,7 @@ from .arena.methods import ROOM as ARENA
 from .distributed.methods import ROOM as DISTRIBUTED
 from .hybrid.methods import ROOM as HYBRID
 from .makespan.methods import ROOM as MAKESPAN
-from .method import Method
+from .method import Method, load
 from .minio.methods import ROOM as MINIO
 from .offsets.methods import ROOM as OFFSETS
 from .parallel.methods import EDGES
@@ -43,6 +43,8 @@ from .streams.methods import ROOM as STREAMS
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from .parts import Part
 
 ROOMS: Mapping[str, Room] = {
     room.problem.name: room
@@ -156,6 +158,13 @@ def check_freedoms(problem: Problem, method: Method) -> None:
             f"method {method.name}: found {', '.join(problem.freedoms)}, expected a method that knows it: "
             f"{', '.join(able) or 'there is none'}"
         )
+
+
+def declared(method: Method) -> Part | None:
+    """Return what a method of the suite declares to serve; None if its room has no declarations."""
+    name = ROOMS[method.problem].declared if method.problem in ROOMS and not method.package else ""
+    part: Part | None = load(name)[method.name] if name else None
+    return part
 
 
 def find_method(problem: str, name: str) -> Method:

@@ -89,6 +89,8 @@ class Room:
         number that one can be made with.
     ideal
         The time that its `target` is a multiple of, if any: ``(problem) -> ns``.
+    declared
+        What each of its methods serves: a mapping from names to `lowtide.solvers.parts.Part`.
     merges
         Chooses which ops to merge, as `lowtide.solvers.streams.merging.best_merges` does.
     joint
@@ -117,6 +119,7 @@ class Room:
     trade_off: str = ""
     largest: bool = False
     ideal: str = ""
+    declared: str = ""
     merges: str = ""
     joint: bool = False
     exports: Mapping[str, Export] = field(default_factory=dict)

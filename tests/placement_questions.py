@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import lowtide as lt
 from lowtide.instances import load_problem
@@ -224,3 +225,22 @@ def questions() -> dict[str, lt.Placement]:
         "processors that share a tier": place(of_kinds(("a", "b") * 5), sharing, start=NEAR),
         "GPU and host's processor": place(of_kinds(("gpu",) * 8 + ("cpu",)), hybrid, start=NEAR),
     }
+
+
+def mixture(seed: int) -> tuple[str, lt.Placement]:
+    """Return one of these questions with more traits, and what it is."""
+    random = Random(seed)
+    name, problem = random.choice(sorted(questions().items()))
+    order = random.choice(("reference", "reference", "reference", "free"))
+    again = random.random() < 0.2
+    changed = replace(
+        problem,
+        periodic=random.random() < 0.4 and not again,
+        whole=random.random() < 0.4,
+        order=order,
+        recompute=again,
+        addresses=random.random() < 0.1,
+    )
+    if random.random() < 0.3:
+        changed = replace(changed, graph=replace(changed.graph, accounting=Accounting.REPLACE))
+    return name, changed

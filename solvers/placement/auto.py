@@ -40,8 +40,8 @@ from .models.slots import solve_slots
 from .models.tmof import solve_tmof
 from .orders.search import solve_free
 from .orders.tree import solve_every_order
-from .parts import ANY, PLANNED, SAMPLED, SEVERAL, SIMULATED, STATES, refusing
-from .planner.planner import check_machine, first_plan, try_settings
+from .parts import ANY, LISTED, PLANNED, SAMPLED, SEVERAL, SIMULATED, STATES, beyond_planner, refusing
+from .planner.planner import first_plan, try_settings
 from .policies import autoswap, belady, deeptm, deepum, flexgen
 from .policies.carry_out import Candidates, follow
 from .policies.first_touch import solve_first_touch
@@ -156,19 +156,14 @@ def _replicas(problem: Placement, context: Context) -> Outcome:
     return solve_replicas(found, context, lambda one, own: replace(solve_auto(one, own), detail=""))
 
 
-def _beyond_planner(problem: Placement) -> str:
-    """Return why the planner does not serve a problem."""
-    try:
-        check_machine(problem)
-    except UsageError as error:
-        return str(error)
-    return ""
-
-
 def _plans_soon(problem: Placement) -> str:
     """Return why a policy need not come before the planner."""
     soon = _seconds_of_planner(problem) < 1
     return "found few ops, expected so many that the planner takes long" if soon else ""
+
+
+def _one_processor(problem: Placement) -> str:
+    return "" if len(problem.machine.processors) > 1 else "found one processor, expected several"
 
 
 def _not_for_flexgen(problem: Placement) -> str:
@@ -205,7 +200,7 @@ PARTS = (
         run=refusing(_first_plan),
         gives=PLAN,
         supports=PLANNED,
-        refuses=_beyond_planner,
+        refuses=beyond_planner,
         first=True,
     ),
     Part(name=PRICES, run=refusing(raise_by_prices), gives=BOUND, supports=SAMPLED),
@@ -217,17 +212,23 @@ PARTS = (
         run=refusing(_settings),
         gives=PLAN,
         supports=PLANNED,
-        refuses=_beyond_planner,
+        refuses=beyond_planner,
         seconds=_seconds_of_planner,
     ),
     _policy("deeptm", partial(deeptm.decide, trials=8)),
     _policy("autoswap", autoswap.decide),
-    Part(name="slot-lp", run=refusing(solve_slots), supports=STATES, seconds=_seconds_of_slots, share=0.8),
+    Part(
+        name="slot-lp",
+        run=refusing(solve_slots),
+        supports=STATES & ~Trait.MODES,
+        seconds=_seconds_of_slots,
+        share=0.8,
+    ),
     Part(name="local-search", run=refusing(_local_search), gives=PLAN, supports=SIMULATED),
     Part(
         name="cpsat",
         run=refusing(_intervals),
-        supports=STATES | Trait.MODES,
+        supports=STATES,
         needs=Trait.WHOLE,
         seconds=_seconds_of_intervals,
         share=0.5,
@@ -238,7 +239,7 @@ PARTS = (
     Part(
         name="autotm-sync",
         run=_any_plan(solve_sync),
-        supports=ANY & ~(SEVERAL | Trait.SLOWED | Trait.FIVE_TIERS),
+        supports=LISTED,
         needs=Trait.IN_PLACE,
         options=find_method("placement", "autotm-sync").typed({})[0],
         share=0.5,
@@ -246,8 +247,8 @@ PARTS = (
     Part(
         name="tmof",
         run=_any_plan(solve_tmof),
-        supports=STATES & ~Trait.WHOLE | SEVERAL,
-        needs=Trait.LANES,
+        supports=STATES & ~Trait.WHOLE | Trait.LANES | Trait.REPLICAS,
+        refuses=_one_processor,
         share=0.5,
     ),
 )

@@ -43,6 +43,7 @@ def _autotm(form: str, summary: str, *options: Option) -> Method:
 ROOM = Room(
     problem=Placement,
     trivial=".placement.trivial:keep_all",
+    declared=".placement.parts:DECLARED",
     methods=(
         Method(
             "auto",

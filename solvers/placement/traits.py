@@ -45,7 +45,7 @@ class Trait(Flag):
         """Return what each means."""
         return {
             cls.PROCESSORS: "several processors that share tiers or tensors",
-            cls.LANES: "several processors, each with a memory of its own",
+            cls.LANES: "several processors that differ, each with a memory of its own",
             cls.REPLICAS: "several processors that are alike, each with a memory of its own",
             cls.IN_PLACE: "a processor that uses another tier than the first",
             cls.SLOWED: "a processor that its first tier slows down",
@@ -94,12 +94,13 @@ def _traits(problem: Placement) -> Trait:
     pairs = {(c.src, c.dst) for c in machine.channels}
     uses = [[a.tier for a in p.tiers] for p in machine.processors]
     several, lane = len(uses) > 1, len(uses) > 1 and _has_lanes(problem)
+    alike = lane and replicas(problem) is not None
     named = {tier for op in graph.ops for mode in op.all_modes for _, tier in mode.operands}
     lasting = {str(t.kind) for t in graph.tensors if t.initial and t.final}
     has = {
         Trait.PROCESSORS: several and not lane,
-        Trait.LANES: lane,
-        Trait.REPLICAS: lane and replicas(problem) is not None,
+        Trait.LANES: lane and not alike,
+        Trait.REPLICAS: alike,
         Trait.IN_PLACE: any(len(u) > 1 for u in uses) or (not several and uses[0][0] != first),
         Trait.SLOWED: any(p.tiers[0].bytes_per_s is not None for p in machine.processors),
         Trait.ONE_TIER: count == 1,

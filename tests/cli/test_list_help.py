@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_help_takes_a_method_a_problem_or_a_verb(capsys: pytest.CaptureFixture[s
     assert said(capsys, "help", "show").startswith("usage: lowtide show")
     assert "did you mean belady" in refused("help", "beladi", cwd=tmp_path)
     assert "expected one of" in refused("list", "methods", "peaks", cwd=tmp_path)
+
+
+def test_methods_of_placement_say_what_they_serve(capsys: pytest.CaptureFixture[str]) -> None:
+    methods = json.loads(said(capsys, "list", "methods", "placement", "--json"))["methods"]
+    matrix = {method["name"]: method["traits"] for method in methods}
+    assert {len(row) for row in matrix.values()} == {len(matrix["auto"])}
+    assert {*matrix["auto"].values()} == {"yes"}
+    assert matrix["slot-milp"]["copies of whole tensors"] == "needed"
+    assert matrix["tmof"]["copies of whole tensors"] == matrix["belady"]["one tier"] == "no"
+    assert "refuses" in said(capsys, "help", "placement", "belady")
 
 
 @pytest.mark.parametrize("rate", ["25GB/s", "25GB", "25 GB/s"])

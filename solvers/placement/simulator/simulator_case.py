@@ -303,6 +303,8 @@ def _check(problem: Placement) -> None:
         machine.tiers[0].name
     ]:
         fault = "another use of tiers, expected one processor that reads and writes the first tier only"
+    elif machine.processors[0].tiers[0].bytes_per_s is not None:
+        fault = "a processor slowed down by its tier, expected none"
     elif not 2 <= len(machine.tiers) <= 3:
         fault = f"{len(machine.tiers)} tiers, expected two or three"
     elif any(mode.operands for op in problem.graph.ops for mode in op.all_modes):

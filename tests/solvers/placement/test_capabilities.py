@@ -1,0 +1,65 @@
+"""What methods declare that they serve is what they do: on each trait alone, and on mixtures."""
+
+from __future__ import annotations
+
+import pytest
+
+import lowtide as lt
+from lowtide.solvers.parts import refusal
+from lowtide.solvers.placement.parts import DECLARED
+from lowtide.solvers.placement.traits import Trait, traits
+from lowtide.solvers.registry import METHODS
+from tests.effort import seeds
+from tests.placement_questions import mixture, questions
+
+SECONDS = 0.02
+"""Of each method: what it refuses it says at once."""
+
+QUICK = (
+    "slowed by the first tier",
+    "ops run again, one tier",
+    "processors that differ",
+    "a far tier, period",
+)
+
+QUESTIONS = questions()
+
+
+def differences(problem: lt.Placement) -> list[tuple[str, str, str]]:
+    """Return the methods that refuse what they declare to serve, or the other way, and what both say."""
+    found = []
+    for name, part in DECLARED.items():
+        said, does = refusal(part, problem, traits(problem)), ""
+        options = {"runs": "20"} if name == "local-search" else {}
+        try:
+            result = lt.solve(problem, name, time_limit=SECONDS, threads=1, options=options)
+            assert result.status is not lt.Status.FAILED, (name, result.detail)
+        except lt.UsageError as error:
+            does = str(error)
+        if bool(said) != bool(does):
+            found.append((name, said, does))
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow(reason="40 methods"))
+        for name in QUESTIONS
+    ],
+)
+def test_each_trait_is_refused_where_it_is_declared(name: str) -> None:
+    assert not differences(QUESTIONS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds(40, least=10))
+def test_mixtures_are_refused_where_it_is_declared(seed: int) -> None:
+    name, problem = mixture(seed)
+    assert not differences(problem), (name, traits(problem))
+
+
+def test_every_method_has_a_declaration_and_every_trait_words() -> None:
+    assert {*DECLARED} == {method.name for method in METHODS if method.problem == "placement"}
+    assert {*Trait} == {*Trait.words()}
+    assert all(part.supports is not None for part in DECLARED.values())
