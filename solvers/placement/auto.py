@@ -3,8 +3,8 @@
 1. The sum of the durations, and release times where inputs may not start on the device, and the first plan of
    the planner; often they meet. Where that plan takes long, one of a simple policy comes before it.
 2. In turns: bounds by windows and prices; policies, made without latencies (`timing`); settings of the
-   planner; `slot-lp`, plan and bound, whose programs grow with the square of the ops; local search; of
-   whole tensors, `cpsat`. With two threads or more bounds have one of their own.
+   planner; `slot-lp`, plan and bound, whose programs grow with the square of the ops; local search; lines of
+   events in single runs; of whole tensors, `cpsat`. With two threads or more bounds have one of their own.
 3. `first-touch` and `serial`, which take any machine, where there is no plan yet or where operands may be
    read in place; there `autotm-sync` as well. Several processors: replicas, as one and as one alone
    (`lowtide.solvers.placement.replicas.together`), and `tmof`.
@@ -36,6 +36,7 @@ from .bounds.prices import raise_by_prices, raise_first_bounds
 from .jointly import solve_jointly
 from .models.autotm import solve_sync
 from .models.intervals import solve_intervals
+from .models.lines import search_lines
 from .models.slots import solve_slots
 from .models.tmof import solve_tmof
 from .orders.search import solve_free
@@ -55,6 +56,9 @@ from .traits import Trait, traits
 
 PRICES = "prices"
 """The part whose bounds are those of one order, and have a thread of their own where there are several."""
+
+PLANNED_STEP = "placement: first plan"
+"""Step of a context: the planner has a plan."""
 
 OPS_PER_SECOND = 4_000
 """Ops of a period for which the planner makes its first plan in a second."""
@@ -100,6 +104,7 @@ def _first_plan(problem: Placement, context: Context) -> Outcome:
     if not isinstance(found, Plan):
         return Outcome(detail=found)
     context.offer(found)
+    context.once(PLANNED_STEP)
     return Outcome(detail=context.refused)
 
 
@@ -128,10 +133,31 @@ def _follow(decide: Callable[[Case], Candidates]) -> RunFunction:
 
 
 def _local_search(problem: Placement, context: Context) -> Outcome:
-    """Anneal; without a time limit only where tensors are whole, for which the planner is not made."""
-    if context.time_limit is None and not problem.whole and context.answer is not None:
+    """Anneal; without a time limit only whole tensors, or what the planner has no plan of."""
+    if context.time_limit is None and not problem.whole and PLANNED_STEP in context.known.done:
         return Outcome()
     return replace(solve_local_search(problem, context), facts={})
+
+
+def _lines(problem: Placement, context: Context, anew: bool = False) -> Outcome:
+    """Anneal over lines of events, of the best plan, or `anew` of one after the other.
+
+    Without a time limit only where tensors are whole.
+    """
+    if context.time_limit is None and not problem.whole:
+        return Outcome()
+    own = context.inner(problem, known=None if anew else context.known)
+    own.careful = True
+    if anew:
+        solve_serial(problem, own)
+    try:
+        if own.answer is not None:
+            data = state_data(problem, modes=True)
+            search_lines(problem, own, data, math.inf, patient=context.time_limit is not None)
+    finally:  # a part that is ended is unwound here
+        if own.answer is not None:
+            context.offer(own.answer)
+    return Outcome(reason="time" if context.expired else None)
 
 
 def _intervals(problem: Placement, context: Context) -> Outcome:
@@ -226,6 +252,13 @@ PARTS = (
         share=0.8,
     ),
     Part(name="local-search", run=refusing(_local_search), gives=PLAN, supports=SIMULATED),
+    Part(name="lines", run=refusing(_lines), gives=PLAN, supports=STATES & ~Trait.PERIOD),
+    Part(
+        name="lines, anew",
+        run=refusing(partial(_lines, anew=True)),
+        gives=PLAN,
+        supports=STATES & ~Trait.PERIOD,
+    ),
     Part(
         name="cpsat",
         run=refusing(_intervals),
