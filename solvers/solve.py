@@ -186,6 +186,8 @@ def _run(problem: Problem, method: Method, run: RunFunction, context: Context, k
         elif method.name == "auto":
             _offer_trivial(problem, context)
         outcome = run_method(run, problem, context)
+        if outcome.refused:
+            raise UsageError(outcome.refused)
         _raise_cheap_bound(problem, context)
     except KeyboardInterrupt:
         outcome = Outcome(reason="interrupted")

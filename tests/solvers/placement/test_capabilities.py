@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import lowtide as lt
+from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.parts import refusal
 from lowtide.solvers.placement.parts import DECLARED
+from lowtide.solvers.placement.serial import search
 from lowtide.solvers.placement.traits import Trait, traits
 from lowtide.solvers.registry import METHODS
 from tests.effort import seeds
@@ -63,3 +65,12 @@ def test_every_method_has_a_declaration_and_every_trait_words() -> None:
     assert {*DECLARED} == {method.name for method in METHODS if method.problem == "placement"}
     assert {*Trait} == {*Trait.words()}
     assert all(part.supports is not None for part in DECLARED.values())
+
+
+def test_what_a_method_refuses_late_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(problem: lt.Placement, context: Context) -> Outcome:
+        return Outcome(refused="found a drive, expected none")
+
+    monkeypatch.setattr(search, "solve_serial", late)
+    with pytest.raises(lt.UsageError, match="found a drive, expected none"):
+        lt.solve(QUESTIONS["plain"], "serial")
