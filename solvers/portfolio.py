@@ -39,6 +39,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from ..models.result import Turn
 from .clock import Clock
 from .context import Context, Outcome
+from .engines.supervise import stop_running
 from .parts import Part
 
 EARLY = 20
@@ -286,6 +287,7 @@ class _Beside:
     def __init__(self, problem: Any, context: Context, works: Sequence[_Work]) -> None:
         self.problem, self.context, self.works = problem, context, works
         self.threads: list[threading.Thread] = []
+        self.contexts: list[Context] = []
 
     def start(self) -> None:
         """Start them."""
@@ -296,6 +298,7 @@ class _Beside:
 
     def _work(self, work: _Work) -> None:
         own = replace(self.context, options={**self.context.options, **work.part.options})
+        self.contexts.append(own)
         work.outcomes.append(_carried_out(work.part, self.problem, own))
         work.ended = True
 
@@ -304,3 +307,5 @@ class _Beside:
         for thread in self.threads:
             while thread.is_alive() and not _over(self.context):
                 thread.join(0.1)  # in slices: Ctrl-C comes through
+        for own in self.contexts:
+            stop_running(own)  # a solver must not outlive the solve

@@ -219,5 +219,7 @@ def text(table: list[Row]) -> Fields:
         "thirds": sum(row["behind third"] <= TOLERANCE for row in table),
         "wholes": sum(row["behind whole"] <= TOLERANCE for row in table),
         "limits": ", ".join(str(limit) for limit in sorted({row["limit"] for row in table})),
+        "planned": len(list(questions())),
+        "missing": len(list(questions())) - len(table),
         "problems": len({row["problem"] for row in table}),
     }
