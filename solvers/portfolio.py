@@ -264,8 +264,7 @@ def _outcome(works: Sequence[_Work], context: Context) -> Outcome:
     """Return how all of it ended."""
     last = [(w, w.outcomes[-1]) for w in works if w.outcomes]
     facts = {key: value for _, outcome in last for key, value in outcome.facts.items()}
-    if context.infeasible and context.answer is None:
-        assert context.known.infeasible is not None
+    if context.known.infeasible is not None:  # with an answer, too: one of both is wrong, and `solve` says so
         return replace(context.known.infeasible, facts=facts)
     failed = [f"{w.part.name} failed: {o.detail}" for w, o in last if o.reason == "crash"]
     if context.closed:
@@ -276,7 +275,9 @@ def _outcome(works: Sequence[_Work], context: Context) -> Outcome:
     reasons = [o.reason for _, o in last if o.reason == "memory"]
     done = all(w.ended for w in works) and bool(works)
     reason = "time" if context.expired or not done else reasons[0] if reasons else None
-    if reason is None and works:
+    if failed and context.answer is None and reason is None:
+        reason = "crash"
+    elif reason is None and works and not failed:
         told.append("every part was run to its end")
     return Outcome(reason=reason, facts=facts, detail="; ".join([*failed, *told]))
 

@@ -165,6 +165,21 @@ def test_an_error_in_a_part_loses_nothing(caplog: pytest.LogCaptureFixture) -> N
     assert "part fails failed" in caplog.text
 
 
+def test_nothing_but_errors_is_an_error() -> None:
+    def fails(problem: Problem, context: Context) -> None:
+        raise ValueError("a defect")
+
+    outcome = run([Part(name="fails", run=fails)], NUMBERS, World().context(10.0))
+    assert (outcome.reason, outcome.detail) == ("crash", "fails failed: ValueError: a defect")
+
+
+def test_a_proof_that_nothing_fits_is_not_hidden_by_an_answer() -> None:
+    world = World()
+    none = Part(name="none", run=lambda problem, context: Outcome(infeasible=True, detail="none fits"))
+    outcome = run([world.once("a", 0.1, 9), none], NUMBERS, context := world.context(None))
+    assert (context.incumbent, outcome.infeasible) == (9, True)
+
+
 def test_infeasible_ends_all() -> None:
     world = World()
     none = Part(name="none", run=lambda problem, context: Outcome(infeasible=True, detail="none fits"))
