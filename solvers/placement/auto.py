@@ -153,7 +153,7 @@ def _lines(problem: Placement, context: Context, anew: bool = False) -> Outcome:
     try:
         if own.answer is not None:
             data = state_data(problem, modes=True)
-            search_lines(problem, own, data, math.inf, patient=context.time_limit is not None)
+            search_lines(problem, own, data, math.inf)
     finally:  # a part that is ended is unwound here
         if own.answer is not None:
             context.offer(own.answer)

@@ -39,6 +39,10 @@ def least(problem: Placement) -> tuple[int, int] | None:
         return whole, whole
 
 
+LIMITS = {"auto": 0.5}
+"""Seconds, of what searches on while the gap is open."""
+
+
 def check(seed: int, accounting: Accounting, *, periodic: bool) -> bool:
     """Hold all methods against exhaustive search; return whether the fastest plan has a stall."""
     problem = linked_placement(seed, accounting, periodic=periodic)
@@ -50,7 +54,7 @@ def check(seed: int, accounting: Accounting, *, periodic: bool) -> bool:
         (IN_PARTS, replace(problem, whole=False), times[1]),
     ):
         for method in methods:
-            result = lt.solve(some, method, threads=1, time_limit=3)
+            result = lt.solve(some, method, threads=1, time_limit=LIMITS.get(method, 3))
             assert result.status not in (lt.Status.FAILED, lt.Status.INFEASIBLE), (method, result.detail)
             assert (result.bound or 0) <= time, (method, result.bound_kind)
             if result.status is lt.Status.OPTIMAL:

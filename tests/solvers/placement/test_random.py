@@ -22,7 +22,7 @@ OTHERS = tuple(method.name for method in ROOM.methods if method.name != "auto")
 
 
 OPTIONS = {"local-search": {"runs": "200"}}
-LIMITS = {"auto": 6, "cpsat": 2, "orders": 1, "slot-milp": 3}
+LIMITS = {"auto": 2, "cpsat": 2, "orders": 1, "slot-milp": 3}
 """Seconds that these may take to the end; what they claim when they are stopped counts as well."""
 
 
