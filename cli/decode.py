@@ -38,7 +38,7 @@ def add_parser(subparsers: Subparsers) -> None:
     common.add_argument("--method", required=True, help="the method whose model was exported")
     common.add_argument("--part", type=whole_number(0), metavar="K", help="offsets: the exported part")
     common.add_argument("--plan", metavar="FILE", help="where to write the plan or the allocation")
-    for _ in problem_flags.add_problems(parser, common, EXAMPLES):
+    for _ in problem_flags.add_problems(parser, lambda: common, EXAMPLES):
         pass
 
 

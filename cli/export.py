@@ -43,7 +43,7 @@ def add_parser(subparsers: Subparsers) -> None:
     common.add_argument(
         "--part", type=whole_number(0), metavar="K", help="offsets: of several independent parts, from 0"
     )
-    for _ in problem_flags.add_problems(parser, common, EXAMPLES):
+    for _ in problem_flags.add_problems(parser, lambda: common, EXAMPLES):
         pass
 
 

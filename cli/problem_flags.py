@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .parser import Parser, key_value, shown_examples, size, size_or_none, unique, whole_number
@@ -16,14 +16,14 @@ SHARE = "; 50%% is half the peak of the graph's reference order"
 
 
 def add_problems(
-    parser: Parser, common: Parser, examples: Sequence[str]
+    parser: Parser, common: Callable[[], Parser], examples: Sequence[str]
 ) -> Iterator[tuple[str, Parser, argparse._ArgumentGroup]]:
     """Add a parser for each problem with the flags that it has; yield its name, that parser and their group.
 
     Parameters
     ----------
     common
-        What every problem has besides.
+        Returns a parser of what every problem has besides: a new one, for flags that are replaced go from it.
     examples
         Of the verb; the help of a problem shows its own.
     """
@@ -36,7 +36,7 @@ def add_problems(
         question = (problem.__doc__ or "").splitlines()[0]
         own = inner.add_parser(
             name,
-            parents=[common],
+            parents=[common()],
             help=question,
             description=question,
             epilog=shown_examples([x for x in examples if f" {verb} {name} " in x]),

@@ -75,7 +75,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "Exit status 1 if it is infeasible or failed; Ctrl-C keeps the best plan so far.",
         examples=EXAMPLES,
     )
-    for name, own, group in problem_flags.add_problems(parser, _common(), EXAMPLES):
+    for name, own, group in problem_flags.add_problems(parser, _common, EXAMPLES):
         own.set_defaults(**dict.fromkeys(ABSENT))
         if ROOMS[name].certify:
             certificates.add_flags(group)
