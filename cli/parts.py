@@ -20,7 +20,7 @@ def picture(result: Result) -> Iterator[str]:
     Examples
     --------
     >>> import lowtide as lt
-    >>> for line in picture(lt.solve(lt.Peak(lt.load("gen:ladder?n=4")), time_limit=5)):
+    >>> for line in picture(lt.solve(lt.Peak(lt.load("catalogue:chain")), time_limit=5)):
     ...     print(line[:13].rstrip())
     greedy orders
     """

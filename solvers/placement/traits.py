@@ -78,8 +78,8 @@ def traits(problem: Placement) -> Trait:
     --------
     >>> import lowtide as lt
     >>> problem = lt.Placement(lt.load("gen:chain?n=5&seed=1"), lt.load_machine("a100-40g-pcie3"))
-    >>> traits(problem)
-    <Trait.PARTS|ONCE: 135168>
+    >>> [trait.name for trait in traits(problem)]
+    ['PARTS', 'ONCE']
     """
     found: Trait | None = problem.__dict__.get("_traits")
     if found is None:
