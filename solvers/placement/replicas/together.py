@@ -48,6 +48,11 @@ class _OneContext(Context):
     """``linear``, the best exact bound that averages; ``best``, the time of the best plan of all that was
     taken."""
 
+    @property
+    def linear(self) -> int | None:
+        """The best exact bound that averages."""
+        return self.found.get("linear")
+
     def offer(self, item: object) -> int:
         """Take a plan of one GPU, and offer those of all that come of it."""
         before = self.answer
@@ -109,7 +114,7 @@ def solve_replicas(
         one = found.alone if turn else found.shared
         inner = one_context(found, context, one, left)
         outcome = solve(one, inner)
-        best, linear = inner.found.get("best"), inner.found.get("linear")
+        best, linear = inner.found.get("best"), inner.linear
         if best is not None:
             facts[name.replace(" ", "_")] = best
         if not turn and found.even and found.closed and linear is not None:

@@ -74,7 +74,7 @@ def test_whether_a_bound_holds_for_all_says_its_proof_not_its_name(kind: str | N
         whole = Context(problem=problem)
         one = one_context(found, whole, found.alone, 1.0)
         one.raise_bound(100, kind=kind, averages=averages)
-        assert (one.found.get("linear"), whole.bound) == ((100, 100) if averages else (None, None))
+        assert (one.linear, whole.bound) == ((100, 100) if averages else (None, None))
 
 
 @pytest.mark.parametrize(
