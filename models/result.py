@@ -71,11 +71,6 @@ class Turn:
     ended: str
     detail: str = ""
 
-    @property
-    def improved(self) -> bool:
-        """Whether incumbent or bound became better."""
-        return self.before != self.after
-
     def record(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {

@@ -104,13 +104,13 @@ def refusal(part: Part, problem: Any, traits: Flag | None = None) -> str:
     """Return why the part does not serve a question that has these traits; empty if it does."""
     if traits is not None:
         if part.supports is not None and (odd := traits & ~part.supports):
-            return f"found {said(odd)}, expected none"
+            return f"found {described(odd)}, expected none"
         if part.needs is not None and (lacking := part.needs & ~traits):
-            return f"found no {said(lacking)}, expected it"
+            return f"found no {described(lacking)}, expected it"
     return part.refuses(problem)
 
 
-def said(traits: Flag) -> str:
+def described(traits: Flag) -> str:
     """Return traits in words, each as its enumeration says it (``words``), or by its name."""
     words: Mapping[Flag, str] = getattr(type(traits), "words", dict)()
     return ", ".join(words.get(one, str(one.name).lower().replace("_", " ")) for one in traits)
@@ -129,6 +129,6 @@ def capabilities(part: Part) -> dict[str, str]:
         return {}
     needs = part.needs or type(part.supports)(0)
     return {
-        said(trait): "needed" if trait in needs else "yes" if trait in part.supports else "no"
+        described(trait): "needed" if trait in needs else "yes" if trait in part.supports else "no"
         for trait in type(part.supports)
     }

@@ -77,7 +77,6 @@ class _Work:
     rate: float = 0.0
     ended: bool = False
     outcomes: list[Outcome] = field(default_factory=list)
-    mattered: bool = False
 
     @property
     def waits_longest(self) -> tuple[float, int]:
@@ -182,14 +181,13 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     clock.paused += context.clock.now() - work.left_at
     clock.turn_ends = clock.now() + seconds if work.part.pauses else math.inf
     before, start, work.told = (context.incumbent, context.bound), context.since(), seconds
-    said = len(work.outcomes)
+    count = len(work.outcomes)
     work.let.switch()
     work.left_at = context.clock.now()
     after, taken = (context.incumbent, context.bound), context.since() - start
     work.used, work.last = work.used + taken, taken
     work.rate = _gain(before, after) / max(taken, LEAST)
-    work.mattered |= before != after
-    outcome = work.outcomes[-1] if len(work.outcomes) > said else None
+    outcome = work.outcomes[-1] if len(work.outcomes) > count else None
     ended = "paused" if outcome is None else outcome.reason or ("refused" if outcome.refused else "done")
     if outcome is not None:
         too_late = work.part.pauses and context.remaining() < AGAIN * work.used

@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ...formulations.placement import slots_lp, windows_cpsat
 from ...formulations.placement.states import state_data
@@ -112,8 +113,8 @@ def _settings(problem: Placement, context: Context) -> Outcome:
     """Try settings of the planner."""
     detail = ""
     until = context.elapsed() + CHOOSING
-    for said in try_settings(problem, context, lambda: context.expired or context.elapsed() > until):
-        detail = said or detail
+    for why in try_settings(problem, context, lambda: context.expired or context.elapsed() > until):
+        detail = why or detail
     return Outcome(reason="time" if context.late() else None, detail="" if context.answer else detail)
 
 
@@ -215,8 +216,8 @@ def _seconds_of_intervals(problem: Placement) -> float:
         return math.inf
 
 
-def _policy(name: str, decide: Callable[[Case], Candidates], **declared: object) -> Part:
-    return Part(name=name, run=_follow(decide), gives=PLAN, supports=SIMULATED, **declared)  # type: ignore[arg-type]
+def _policy(name: str, decide: Callable[[Case], Candidates], **declared: Any) -> Part:
+    return Part(name=name, run=_follow(decide), gives=PLAN, supports=SIMULATED, **declared)
 
 
 PARTS = (
