@@ -305,9 +305,8 @@ def program(
     for level in reversed(levels[1:]):
         for state in level:
             found.states += 1
-            tick()
             cost, count, held = best[state], ways[state], block.held(state)
-            for groups, price in enumerate_endings(block, state, pruning):
+            for groups, price in enumerate_endings(block, state, pruning, tick):
                 rest = state & ~sum(groups)
                 if not block.fits(held, groups):
                     continue
@@ -328,7 +327,9 @@ def program(
     return found
 
 
-def _code_endings(block: Block, state: int, pruning: Pruning) -> Iterator[tuple[Groups, int]]:
+def _code_endings(
+    block: Block, state: int, pruning: Pruning, tick: Callable[[], None]
+) -> Iterator[tuple[Groups, int]]:
     """Yield every union of disjoint sets of an op and its successors, with its price."""
     most = pruning.most_groups or len(block.ops)
     choices = []
@@ -340,6 +341,7 @@ def _code_endings(block: Block, state: int, pruning: Pruning) -> Iterator[tuple[
             choices.append((group, length, work))
     stack: list[tuple[int, int, Groups, int, int, int]] = [(0, 0, (), 0, 0, 0)]
     while stack:
+        tick()
         first, used, groups, longest, serial, area = stack.pop()
         for k in range(first, len(choices)):
             group, length, work = choices[k]
@@ -351,11 +353,14 @@ def _code_endings(block: Block, state: int, pruning: Pruning) -> Iterator[tuple[
                     stack.append((k + 1, used | group, more, top, total, work))
 
 
-def _all_endings(block: Block, state: int, pruning: Pruning) -> Iterator[tuple[Groups, int]]:
+def _all_endings(
+    block: Block, state: int, pruning: Pruning, tick: Callable[[], None]
+) -> Iterator[tuple[Groups, int]]:
     """Yield every ending, with its price."""
     ops = bits(state)[::-1]  # the reference order is topological: successors come first
     stack = [(0, 0)]
     while stack:
+        tick()
         k, ending = stack.pop()
         while k < len(ops):
             i = ops[k]
