@@ -13,7 +13,7 @@ ROOM = Room(
         Method(
             "auto",
             ".pipeline.auto:solve_auto",
-            "the published schedules that fit, then CP-SAT",
+            "schedules by rule that fit, then CP-SAT",
             proves=OPTIMUM,
             engine="cpsat",
         ),
@@ -75,6 +75,12 @@ ROOM = Room(
                 source="Qi and others 2024 (NeurIPS)",
             )
             for name, most in (("v-min", "a third"), ("v-half", "half"), ("v-zb", "all"))
+        ),
+        Method(
+            "list",
+            ".pipeline.rules:solve_rule",
+            "list schedules: a micro-batch enters when all its activations have room on every device",
+            proves=BOUND,
         ),
     ),
     joint=True,

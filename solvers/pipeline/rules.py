@@ -1,7 +1,7 @@
 """Published schedules that are orders in closed form: GPipe, 1F1B, interleaved 1F1B, ZB-H1, ZB-H2, ZB-V.
 
 Each B is followed by its W, but in the last three. The stages of a device are its *chunks*. `RULES` has these
-and those of `lowtide.solvers.pipeline.blocks`.
+and those of `lowtide.solvers.pipeline.blocks` and `lowtide.solvers.pipeline.lists`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ...models.errors import UsageError
 from ...models.problems.pipeline import Pipeline
 from ..context import Context, Outcome
 from .blocks import v_orders
+from .lists import list_orders
 
 Orders = list[list[int]]
 """By device, its ops in order."""
@@ -248,5 +249,6 @@ RULES: dict[str, Callable[[Pipeline, Tick], Iterable[Orders]]] = {
     "v-min": partial(v_orders, "v-min"),
     "v-half": partial(v_orders, "v-half"),
     "v-zb": _there_and_back,
+    "list": list_orders,
 }
 """By method: the orders of schedules, of which the best counts."""

@@ -54,13 +54,17 @@ OPTIONS = {
     "streams": "contention=half-serial",
     "partition": "processors=4",
     "hybrid": "processors=8&micro=8",
-    "pipeline": "stages=4&micro=8",
+    "pipeline": "memory={stages}",
     "minio": "memory={memory}",
 }
 """What the question adds to a graph."""
 
-CHAINS = ("catalogue:gpt2-small-train", "catalogue:resnet50-train", "catalogue:vit-b-16-train")
-"""Graphs that fall into stages, for `pipeline`."""
+STAGES = tuple(
+    f"gen:stages?p={p}&m={m}{rest}"
+    for p, m in ((2, 4), (4, 8), (4, 32), (8, 16), (8, 64), (12, 96), (16, 128), (32, 200))
+    for rest in ("", "&w=0")
+)
+"""Those that are made, for `pipeline`."""
 
 
 class Asked(NamedTuple):
@@ -74,7 +78,7 @@ class Asked(NamedTuple):
 def questions() -> Iterator[Asked]:
     """Yield every question."""
     for problem in OPTIONS:
-        specs = {"minio": TREES, "pipeline": CHAINS}.get(problem, (*REAL, *GENERATED, *LARGE))
+        specs = {"minio": TREES, "pipeline": STAGES}.get(problem, (*REAL, *GENERATED, *LARGE))
         yield from (Asked(problem, spec, limit) for limit in LIMITS for spec in specs)
 
 
