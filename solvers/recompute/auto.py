@@ -10,12 +10,16 @@
    (`tw-remat`); retention intervals (MOCCASIN) in the order of the first runs of the best schedule, and,
    where slower tiers return values, the MILP in stages with paging (POET).
 
+3. Beside them, where the reference order does not fit: orders of lower peak, of which one that fits is
+   optimal; and the parts for plans on the graph in such an order (`lowtide.solvers.recompute.orders`).
+
 Programs of solvers, and methods that share their time out among many such programs, have it in one piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ...models.problems.recompute import Recompute
@@ -24,6 +28,8 @@ from ..parts import PLAN, Part
 from ..portfolio import run
 from .blocks.rockmate import solve_rockmate
 from .chains.methods_of_chains import offer_with_tiers, solve_hetero_chain, why_no_chain, without_tiers
+from .methods import CHAIN_KERNELS, GRAPH_KERNELS
+from .orders import Orders
 from .pieces import (
     anneal_best,
     bound_by_moments,
@@ -57,7 +63,7 @@ PARTS_OF_PARTS: Mapping[str, Any] = {**BLOCKS, "save-budgets": 6, "parts": 8, "l
 
 def solve_auto(problem: Recompute, context: Context) -> Outcome:
     """Stop as soon as the bound meets the best schedule."""
-    return run(PARTS, problem, context)
+    return run((*PARTS, *_other_orders()), problem, context)
 
 
 def _several_modes(problem: Recompute) -> str:
@@ -88,18 +94,27 @@ def _by_pairs(problem: Recompute) -> float:
 
 
 def _of_graphs(name: str, run: Any, seconds: Any = _by_ops, **more: Any) -> Part:
-    return Part(name=name, run=run, **{"refuses": _several_modes, "seconds": seconds, **more})
+    plain = {"refuses": _several_modes, "seconds": seconds, "kernels": GRAPH_KERNELS}
+    return Part(name=name, run=run, **{**plain, **more})
 
 
 PARTS = (
     Part(name="store-all", run=solve_store_all, first=True),
-    Part(name="chain", run=solve_hetero_chain, gives=PLAN, first=True, refuses=why_no_chain),
+    Part(
+        name="chain",
+        run=solve_hetero_chain,
+        gives=PLAN,
+        first=True,
+        refuses=why_no_chain,
+        kernels=CHAIN_KERNELS,
+    ),
     Part(
         name="chain with tiers",
         run=offer_with_tiers,
         gives=PLAN,
         first=True,
         refuses=lambda problem: without_tiers(problem) or why_no_chain(problem),
+        kernels=CHAIN_KERNELS,
     ),
     _of_graphs("rules", offer_by_rules, _by_evictions, gives=PLAN),
     _of_graphs("worst moment", round_worst_moment, share=0.4),
@@ -118,3 +133,16 @@ PARTS = (
     _of_graphs("intervals", retain, _by_pairs, pauses=False),
     _of_graphs("paging", page, _by_pairs, refuses=_no_pages, pauses=False),
 )
+
+
+IN_ANOTHER_ORDER = ("rules", "worst moment", "annealing", "rockmate")
+"""Parts that find schedules, and depend on the reference order."""
+
+
+def _other_orders() -> tuple[Part, ...]:
+    orders = Orders()
+    chosen = tuple(part for part in PARTS if part.name in IN_ANOTHER_ORDER)
+    return (
+        _of_graphs("orders", orders.search, gives=PLAN),
+        _of_graphs("another order", partial(orders.follow, chosen), _by_ops, gives=PLAN),
+    )

@@ -6,16 +6,17 @@ from functools import partial
 
 from ...models.problems.recompute import Recompute
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
+from ..peak.methods import PEAK_KERNELS
 from ..room import DEMANDED, Export, Room
 
-_CHAINS = (
+CHAIN_KERNELS = (
     ".recompute.chains.disk_revolve",
     ".recompute.chains.h_revolve",
     ".recompute.chains.hetero",
     ".recompute.chains.mixed",
     ".recompute.chains.revolve",
 )
-_GRAPHS = (".recompute.heuristics.runs_kernel",)
+GRAPH_KERNELS = (".recompute.heuristics.runs_kernel",)
 
 _START = Option("start", "lists", "lists: after heuristics; none: from nothing", choices=("lists", "none"))
 _STAGES = Option(
@@ -80,11 +81,11 @@ def _chain(name: str, summary: str, source: str = "", *options: Option) -> Metho
         proves=BOUND,
         source=source,
         options=options,
-        kernels=_CHAINS,
+        kernels=CHAIN_KERNELS,
     )
 
 
-_graph = partial(Method, proves=BOUND, kernels=_GRAPHS)
+_graph = partial(Method, proves=BOUND, kernels=GRAPH_KERNELS)
 
 ROOM = Room(
     problem=Recompute,
@@ -94,14 +95,15 @@ ROOM = Room(
             ".recompute.auto:solve_auto",
             "each op once, if that fits; else chain programs, heuristics, moments, blocks, intervals",
             proves=OPTIMUM,
-            kernels=(*_CHAINS, *_GRAPHS),
+            kernels=(*CHAIN_KERNELS, *GRAPH_KERNELS, *PEAK_KERNELS),
+            late=True,
         ),
         Method(
             "store-all",
             ".recompute.pieces:solve_store_all",
             "each op once, in the reference order, nothing computed again",
             proves=BOUND,
-            kernels=(".recompute.chains.hetero", *_GRAPHS),
+            kernels=(".recompute.chains.hetero", *GRAPH_KERNELS),
         ),
         _chain(
             "recompute-all", "plain chains: nothing kept but x_0, every backward after a sweep of its own"
@@ -163,7 +165,7 @@ ROOM = Room(
                 Option("peak-budgets", 3, "of a block's peak, for each of what it saves", least=1),
                 _PROGRAMS,
             ),
-            kernels=(".recompute.chains.hetero", *_GRAPHS),
+            kernels=(".recompute.chains.hetero", *GRAPH_KERNELS),
         ),
         Method(
             "hiremate",
@@ -179,7 +181,7 @@ ROOM = Room(
                 _PROGRAMS,
             ),
             engine="highs",
-            kernels=(".recompute.chains.hetero", *_GRAPHS),
+            kernels=(".recompute.chains.hetero", *GRAPH_KERNELS),
         ),
         Method(
             "checkmate",
@@ -189,7 +191,7 @@ ROOM = Room(
             source=f"{_CHECKMATE}, eqs. 1 to 8",
             options=(_STAGES, _START, PYOMO_SOLVER),
             engine="highs",
-            kernels=_GRAPHS,
+            kernels=GRAPH_KERNELS,
         ),
         _graph(
             "checkmate-rounding",
@@ -205,7 +207,7 @@ ROOM = Room(
             source="Bartan et al., Moccasin, ICML 2023",
             options=(Option("copies", 3, "most runs of each op"), _START),
             engine="cpsat",
-            kernels=_GRAPHS,
+            kernels=GRAPH_KERNELS,
         ),
         Method(
             "poet",
@@ -215,7 +217,7 @@ ROOM = Room(
             source="Patil et al., POET, ICML 2022",
             options=(_START,),
             engine="highs",
-            kernels=_GRAPHS,
+            kernels=GRAPH_KERNELS,
         ),
         _graph(
             "moments",

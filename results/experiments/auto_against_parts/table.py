@@ -3,7 +3,8 @@
 Each row is a question and a limit of T seconds: `auto` with T, each other method that serves the question
 with T / 3, and the best of these with T, one after another, in a process of its own, one solver thread,
 kernels compiled before. Instances are of all sizes, from 10 to 20,000 ops, real ones and generated. Bounds on
-the memory are midway between the op that needs most and the reference order's peak.
+the memory are midway between the op that needs most and the reference order's peak, or that peak where nothing
+else is sure to fit.
 """
 
 from __future__ import annotations
@@ -46,25 +47,25 @@ OPTIONS = {
     "offsets": "",
     "arena": "",
     "placement": "machine=a100-40g-pcie3&device={memory}B",
-    "makespan": "processors=4&memory={memory}",
+    "makespan": "processors=4&memory={reference}",
     "distributed": "machine=v100x4-16g-nvlink",
     "parallel-memory": "",
-    "memory-edges": "bound={memory}",
+    "memory-edges": "bound={reference}",
     "recompute": "memory={memory}B",
     "streams": "contention=half-serial",
     "partition": "processors=4",
     "hybrid": "processors=8&micro=8",
-    "pipeline": "memory={stages}",
+    "pipeline": "",
     "minio": "memory={memory}",
 }
 """What the question adds to a graph."""
 
 STAGES = tuple(
-    f"gen:stages?p={p}&m={m}{rest}"
+    f"gen:stages?p={p}&m={m}&memory={max(1, p // 2)}{rest}"
     for p, m in ((2, 4), (4, 8), (4, 32), (8, 16), (8, 64), (12, 96), (16, 128), (32, 200))
     for rest in ("", "&w=0")
 )
-"""Those that are made, for `pipeline`."""
+"""Those that are made, for `pipeline`, with room for half of what 1F1B holds."""
 
 
 class Asked(NamedTuple):
@@ -157,7 +158,7 @@ def _question(problem: str, spec: str) -> Any:
         return lt.Offsets(buffers_from_plan(graph, Plan.from_order(graph, range(len(graph.ops)))))
     most = sequential_memory(graph).peak(range(len(graph.ops)))
     least = max(sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) for op in graph.ops)
-    more = OPTIONS[problem].format(memory=(least + most) // 2)
+    more = OPTIONS[problem].format(memory=(least + most) // 2, reference=most)
     return load_problem(problem, spec + (("&" if "?" in spec else "?") + more if more else ""))
 
 
