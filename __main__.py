@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .cli.parser import Subparsers
 
 
+@cache
 def build_parser(only: str = "") -> tuple[Parser, Subparsers]:
     """Return the parser of the program and its verbs; of one verb only: the others are listed."""
     parser = Parser(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -14,6 +15,15 @@ for name in PROFILES:
     settings.register_profile(name, deadline=None)
 settings.load_profile("fast")
 
+gc.disable()  # until the tests are collected: what is made then stays to the end
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves, a million objects, out of every collection of garbage to come."""
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)  # as in lowtide.__main__
+    gc.enable()
+
 
 @pytest.fixture(autouse=True, scope="session")
 def ctrl_c() -> Iterator[None]:
@@ -25,3 +35,11 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def trials_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let experiments try their methods in this process: a new one for each engine takes half a second."""
+    from lowtide.results.sweeps import preflight
+
+    monkeypatch.setattr("lowtide.results.sweeps.preflight._try", lambda trials: list(preflight.tried(trials)))

@@ -57,7 +57,7 @@ def packed(value: Any) -> Any:
 def unpacked(value: Any) -> Any:
     """Return what `packed` was given."""
     if isinstance(value, list):
-        return [unpacked(item) for item in value]
+        return [unpacked(item) if isinstance(item, (list, dict)) else item for item in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {_STEPS}:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...models.errors import BackendUnavailable, UsageError
@@ -64,18 +64,24 @@ def _try(trials: Sequence[Trial]) -> list[str | None]:
     return [json.loads(line[1:]) for line in text.splitlines() if line.startswith(">")]
 
 
-def main() -> int:
-    """Try what standard input lists; print one line for each trial."""
+def tried(trials: Iterable[tuple[str, str, Mapping[str, Value]]]) -> Iterator[str | None]:
+    """Yield what is said to each trial, in this process."""
     from ...instances import load_problem
     from ...solvers.solve import solve
 
-    for problem, method, parameters in json.load(sys.stdin):
+    for problem, method, parameters in trials:
         complaint = None
         try:
             options = option_texts(parameters)
             solve(load_problem(problem, TINY), method, time_limit=2, threads=1, options=options)
         except (UsageError, BackendUnavailable, ImportError) as error:
             complaint = str(error)
+        yield complaint
+
+
+def main() -> int:
+    """Try what standard input lists; print one line for each trial."""
+    for complaint in tried(json.load(sys.stdin)):
         print(">" + json.dumps(complaint), flush=True)
     return 0
 

@@ -44,7 +44,7 @@ LARGE = {"offsets", "peak_compilers"}
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Path:
+def experiment(tmp_path: Path, trials_here: None) -> Path:
     (tmp_path / "exp.toml").write_text(TEXT)
     return tmp_path
 

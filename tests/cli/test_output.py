@@ -15,7 +15,7 @@ import pytest
 from lowtide.__main__ import main
 from lowtide.cli.progress import Progress, readable
 from lowtide.models.errors import UsageError
-from tests.commands import command, lowtide
+from tests.commands import command, lowtide, within
 
 HEAVY = [
     "numpy",
@@ -57,7 +57,8 @@ def test_closed_pipe_is_quiet(tmp_path: Path, arguments: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "solve --help", "verify --help", "list --help"])
 def test_help_goes_to_standard_output(tmp_path: Path, arguments: str) -> None:
-    done = lowtide(*arguments.split(), cwd=tmp_path)
+    run = lowtide if arguments == "--help" else within
+    done = run(*arguments.split(), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "lowtide" in done.stdout
 

@@ -32,6 +32,8 @@ methods = ["greedy", "reference"]
 seeds = [1, 2]
 """
 
+HERE = pytest.mark.usefixtures("trials_here")
+
 
 def experiment(folder: Path, text: str = HEAD + RUNS) -> Experiment:
     path = folder / "exp.toml"
@@ -47,6 +49,7 @@ def mistakes(folder: Path, text: str) -> list[str]:
     return [problem.removeprefix(prefix) for problem in caught.value.problems]
 
 
+@HERE
 def test_instances_may_have_names(tmp_path: Path) -> None:
     runs = RUNS.replace(
         '"gen:chain?n=3,seed=1"', '{ spec = "gen:chain?n=3,seed=1", name = "three in a row" }'
@@ -68,6 +71,7 @@ def test_instances_may_have_names(tmp_path: Path) -> None:
     assert "expected a string, or a table of spec and name" in mistake
 
 
+@HERE
 def test_every_combination_once_in_an_order_by_seed(tmp_path: Path) -> None:
     found = experiment(tmp_path)
     assert (found.name, found.repeated, len(found.runs)) == ("exp", 0, 8)
@@ -85,6 +89,7 @@ def test_every_combination_once_in_an_order_by_seed(tmp_path: Path) -> None:
     assert {run.name for run in other.runs} == {run.name for run in found.runs}
 
 
+@HERE
 def test_grid_of_parameters_and_own_limits(tmp_path: Path) -> None:
     text = HEAD + '[[runs]]\nproblem="peak"\ninstances=["catalogue:diamond"]\nmethods=["beam"]\n'
     text += 'parameters.width = [4, 8]\nlimits = {seconds = "none", memory = "none", threads = 2}\n'
@@ -93,6 +98,7 @@ def test_grid_of_parameters_and_own_limits(tmp_path: Path) -> None:
     assert {run.limits for run in runs} == {Limits(seconds=None, memory=None, threads=2)}
 
 
+@HERE
 def test_globs_count_from_the_file_and_names_from_the_content(tmp_path: Path) -> None:
     (tmp_path / "graphs").mkdir()
     for n in (3, 4):
@@ -109,6 +115,7 @@ def test_globs_count_from_the_file_and_names_from_the_content(tmp_path: Path) ->
     assert {run.name for run in experiment(moved, text).runs} == {run.name for run in found.runs}
 
 
+@HERE
 def test_names_of_schemes_and_data_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_graph(load("gen:chain?n=5"), tmp_path / "a.json")
     monkeypatch.setenv("LOWTIDE_DATA", str(tmp_path))

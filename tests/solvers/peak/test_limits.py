@@ -25,7 +25,7 @@ def test_little_memory_leaves_an_order_a_bound_and_the_reason(method: str, tmp_p
         "--memory-limit",
         "1MiB",
         "--time-limit",
-        "5",
+        "1",
         cwd=tmp_path,
     )
     assert done.returncode == 0
