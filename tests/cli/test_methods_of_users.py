@@ -5,18 +5,32 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.commands import answer, command, lowtide, refused, users_methods
+from lowtide.solvers.registry import registered
+from tests.commands import answer, command, lowtide, refused, users_methods, within
 
 SOLVE = ("solve", "peak", "catalogue:two-branches")
 
 
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
+    """Return the environment in which they are installed."""
     return users_methods(tmp_path / "site")
+
+
+@pytest.fixture
+def joined(installed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install them here, too."""
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    registered.cache_clear()
+    yield
+    registered.cache_clear()
+    sys.modules.pop("user_methods", None)
 
 
 def test_users_method_is_listed_and_solves(tmp_path: Path, installed: dict[str, str]) -> None:
@@ -36,18 +50,18 @@ def test_users_method_is_listed_and_solves(tmp_path: Path, installed: dict[str, 
         ("user-boastful", None, "above the verified objective"),
     ],
 )
-def test_failed_exits_1(
-    tmp_path: Path, installed: dict[str, str], method: str, reason: str | None, words: str
-) -> None:
-    found = answer(*SOLVE, "--method", method, cwd=tmp_path, env=installed, status=1)
+@pytest.mark.usefixtures("joined")
+def test_failed_exits_1(tmp_path: Path, method: str, reason: str | None, words: str) -> None:
+    found = answer(*SOLVE, "--method", method, cwd=tmp_path, status=1)
     assert (found["status"], found["reason"]) == ("failed", reason)
     assert words in found["detail"]
 
 
-def test_infeasible_exits_1_and_nothing_to_show_0(tmp_path: Path, installed: dict[str, str]) -> None:
-    found = answer(*SOLVE, "--method", "user-impossible", cwd=tmp_path, env=installed, status=1)
+@pytest.mark.usefixtures("joined")
+def test_infeasible_exits_1_and_nothing_to_show_0(tmp_path: Path) -> None:
+    found = answer(*SOLVE, "--method", "user-impossible", cwd=tmp_path, status=1)
     assert (found["status"], found["objective"]) == ("infeasible", None)
-    found = answer(*SOLVE, "--method", "user-gives_up", "--plan", "p.json", cwd=tmp_path, env=installed)
+    found = answer(*SOLVE, "--method", "user-gives_up", "--plan", "p.json", cwd=tmp_path)
     assert (found["status"], found["plan"]) == ("unknown", None)
     assert not (tmp_path / "p.json").exists()
 
@@ -83,7 +97,7 @@ def test_ctrl_c_keeps_the_incumbent(tmp_path: Path, installed: dict[str, str]) -
     assert (done.returncode, done.stderr) == (0, "")
     record = json.loads(done.stdout)
     assert (record["status"], record["reason"], record["objective"]) == ("feasible", "interrupted", 16)
-    assert lowtide("verify", "p.json", cwd=tmp_path).returncode == 0
+    assert within("verify", "p.json", cwd=tmp_path).returncode == 0
 
 
 def test_ctrl_c_without_an_incumbent_exits_130(tmp_path: Path, installed: dict[str, str]) -> None:
@@ -93,15 +107,13 @@ def test_ctrl_c_without_an_incumbent_exits_130(tmp_path: Path, installed: dict[s
     assert not (tmp_path / "p.json").exists()
 
 
-def test_an_entry_point_that_is_wrong_harms_no_other_method(
-    tmp_path: Path, installed: dict[str, str]
-) -> None:
+@pytest.mark.usefixtures("joined")
+def test_an_entry_point_that_is_wrong_harms_no_other_method(tmp_path: Path) -> None:
     points = tmp_path / "site" / "user_methods-1.0.dist-info" / "entry_points.txt"
     points.write_text(points.read_text() + "gone = no_such_module:f\nnumber = user_methods:__name__\n")
-    found = answer(*SOLVE, "--method", "user-backwards", cwd=tmp_path, env=installed)
-    assert found["status"] == "feasible"
-    listed = lowtide("list", "methods", "--json", cwd=tmp_path, env=installed)
+    assert answer(*SOLVE, "--method", "user-backwards", cwd=tmp_path)["status"] == "feasible"
+    listed = within("list", "methods", "--json", cwd=tmp_path)
     assert {"user-backwards", "greedy"} <= {row["name"] for row in json.loads(listed.stdout)["methods"]}
     assert "entry point gone = no_such_module:f: found ModuleNotFoundError" in listed.stderr
     for name, words in (("gone", "ModuleNotFoundError"), ("number", "expected a function")):
-        assert words in refused(*SOLVE, "--method", name, cwd=tmp_path, env=installed)
+        assert words in refused(*SOLVE, "--method", name, cwd=tmp_path)

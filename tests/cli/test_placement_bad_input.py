@@ -117,7 +117,7 @@ def test_a_policy_that_does_not_fit_says_so(folder: Path, method: str) -> None:
     """No room beyond the largest op: plans are verified, and what was done by force is counted."""
     device = working_set(random_graph(1))
     said = ("solve", "placement", "g.json", "--machine", "m.json", "--device", str(device), "--periodic")
-    limits = ("--time-limit", "2", "--threads", "1")
+    limits = ("--time-limit", "1", "--threads", "1")
     found = answer(*said, *limits, "--method", method, cwd=folder)
     assert found["verified"] is (found["objective"] is not None)
     if found["objective"] is None:

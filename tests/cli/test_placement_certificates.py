@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("period", [("--periodic",), ()])
 @pytest.mark.parametrize("method", ["lp-bound", "auto"])
 def test_a_bound_is_proved_and_confirmed(folder: Path, method: str, period: tuple[str, ...]) -> None:
-    said = (*SAID, *period, "--method", method, "--time-limit", "3")
+    said = (*SAID, *period, "--method", method, "--time-limit", "1")
     found = answer(*said, "--plan", "p.json", "--certificate", "c.json.gz", cwd=folder)
     told = found["certificate"]
     assert (told["path"], told["kind"], told["checked"]) == ("c.json.gz", "prices", True)
