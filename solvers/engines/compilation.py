@@ -119,7 +119,13 @@ def prepare(
 
 
 def _is_there(kernel: Any) -> bool:
-    return bool(kernel.overloads) or is_kept(kernel)
+    if not kernel.overloads and kernel not in _FOUND and is_kept(kernel):
+        _FOUND.add(kernel)
+    return bool(kernel.overloads) or kernel in _FOUND
+
+
+_FOUND: set[Any] = set()
+"""Kernels that lay on disk when this process looked: it is asked before every solve."""
 
 
 def _rank(module: str) -> int:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowtide.formulations.rational_program import Row, minimize
+from tests.effort import many
 
 NAMES = ("x", "y", "z")
 NUMBERS = st.fractions(-4, 4, max_denominator=3)
@@ -16,6 +17,7 @@ ROWS = st.lists(
 COSTS = st.fixed_dictionaries(dict.fromkeys(NAMES, st.fractions(0, 4, max_denominator=3)))
 
 
+@many(100)
 @given(COSTS, ROWS)
 def test_an_optimum_and_its_prices_prove_each_other(cost: dict[str, Fraction], rows: list[Row]) -> None:
     found = minimize(cost, rows)
