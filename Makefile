@@ -11,6 +11,9 @@ PROFILE ?= fast
 # The tests of Slurm share one, in one process.
 SLURM  := --dist loadgroup
 
+# Tests are parsed once, not in every process.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DELETE_ON_ERROR:
 .PHONY: demo docs test test-slow test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets bench-placement \
 	bench-recompute clean
