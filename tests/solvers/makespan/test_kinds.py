@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -16,12 +16,13 @@ from lowtide.solvers.makespan.bounds.core import core_problem
 from lowtide.solvers.makespan.lists.layout import shop_of
 from lowtide.solvers.makespan.lists.list_kernel import schedule
 from lowtide.solvers.makespan.lists.method import in_sequence
+from tests.effort import chosen
 from tests.makespan_problems import optimum, problem_of_identical, problem_with_kinds
 from tests.oracles.brute_force import brute_force_peak
 
 
-def chunks(start: int) -> range:
-    return range(start, start + 40)
+def chunks(start: int) -> Sequence[int]:
+    return chosen(range(start, start + 40), least=16)
 
 
 @pytest.mark.parametrize(

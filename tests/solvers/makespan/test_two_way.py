@@ -15,6 +15,7 @@ from lowtide.solvers.makespan.trees import two_way_method as makespan_two_way
 from lowtide.solvers.makespan.trees.projection import Reduced, both_shapes, lightest_first, reduced
 from lowtide.solvers.makespan.trees.two_way import Passed, guided_pass, renumbering
 from lowtide.solvers.trees.task_tree import TaskTree, task_tree
+from tests.effort import seeds
 from tests.oracles.brute_makespan import fastest_schedule
 from tests.strategies import random_tree
 
@@ -100,7 +101,7 @@ def test_reduced_trees_are_never_slower_and_sometimes_as_fast() -> None:
 @pytest.mark.parametrize("width", [10**6, 6, 2])
 def test_same_as_exhaustive_search_or_a_bound_below_it(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     loose = 0
-    for seed in range(60):
+    for seed in seeds(60, least=30):
         rng = Random(1000 + seed)
         problem = tight(rng, rng.randint(2, 7))
         best = fastest_schedule(problem.graph, problem.count, problem.memory)
@@ -195,7 +196,7 @@ def with_long_light_ops(rng: Random, n: int) -> lt.Makespan:
     return lt.Makespan(graph, rng.randint(2, 4), peak + rng.choice((0, 1, 5, 20)))
 
 
-@pytest.mark.parametrize("seed", [110, 1528, 1574, 2064, *range(40)])
+@pytest.mark.parametrize("seed", [110, 1528, 1574, 2064, *seeds(40, least=16)])
 def test_long_ops_away_make_no_bound_too_high(seed: int) -> None:
     """With heads and tails of the whole tree the first four had bounds above the optimum."""
     rng = Random(seed)

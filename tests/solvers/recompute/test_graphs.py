@@ -36,6 +36,7 @@ from lowtide.solvers.recompute.heuristics.segments import (
     with_boundaries,
 )
 from lowtide.solvers.recompute.models.rounding import rounded
+from tests.effort import share
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
 from tests.recompute_problems import (
@@ -120,7 +121,7 @@ def test_models_find_what_exhaustive_searches_find() -> None:
 @pytest.mark.parametrize("seed", range(1000, 5000, 1000))
 def test_models_find_what_exhaustive_searches_find_on_fifty_graphs(seed: int) -> None:
     count = 0
-    while count < 50:
+    while count < share(50):
         count += check(seed)[0]
         seed += 1
 
