@@ -102,6 +102,15 @@ def test_a_changed_graph_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         load("catalogue:x")
 
 
+def test_changed_buffers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lowtide.instances import catalogue
+
+    entry = replace(catalogue.entries()["minimalloc/example"], sha256="0" * 64)
+    monkeypatch.setattr(catalogue, "entries", lambda: {entry.name: entry})
+    with pytest.raises(InstanceError, match=r"'catalogue:minimalloc/example': found sha256 .* expected 0000"):
+        load_buffers("catalogue:minimalloc/example")
+
+
 def test_buffers_of_the_catalogue_are_those_of_the_file() -> None:
     found = load_buffers("catalogue:minimalloc/D?capacity=1MiB")
     assert (len(found.buffers), found.pools) == (213, {"": 2**20})

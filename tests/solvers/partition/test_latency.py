@@ -33,6 +33,21 @@ def test_no_latency_is_below_the_cuts_of_a_path() -> None:
     assert reached
 
 
+def test_no_cut_is_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[Cuts, int, int]] = []
+    cut = Cuts.cut
+
+    def noted(self: Cuts, i: int, j: int) -> int:
+        found.append((self, i, j))
+        return cut(self, i, j)
+
+    monkeypatch.setattr(Cuts, "cut", noted)
+    for seed in range(6):
+        problem = random_latency(seed)
+        raise_latency(problem, Context(problem=problem))
+    assert len({(id(cuts), i, j) for cuts, i, j in found}) == len(found) > 5
+
+
 def test_a_cut_counts_what_a_stage_may_take_besides() -> None:
     """From a to d in a stage of its own, b or c alone: with the other one it sends 1 ns less."""
     g = lt.GraphBuilder()

@@ -50,6 +50,18 @@ def test_excess_is_what_levels_say_compiled_and_plain() -> None:
     assert min(valid, invalid) >= 30
 
 
+def test_the_first_op_runs_again_where_nothing_else_helps() -> None:
+    g = lt.GraphBuilder()
+    g.op("a", writes=[g.tensor("x", 5)], duration=1)
+    g.op("b", reads=["x"], writes=[g.tensor("y", 1)], duration=1)
+    g.op("wide", reads=["y"], writes=[g.tensor("z", 1)], workspace=6, duration=1)
+    g.op("c", reads=["x", "y", "z"], duration=1)
+    data = recompute_data(lt.Recompute(g.build(), 8))
+    assert any(fits(data, runs) for runs in annealed(data))
+    assert not fits(data, range(4))
+    assert fits(data, [0, 1, 2, 0, 3])
+
+
 def test_a_search_keeps_every_op_and_its_best_fits_compiled_and_plain() -> None:
     """After each few moves; the plain form moves by the same rules, if not with the same random numbers."""
     fitted = repeated = 0

@@ -145,6 +145,14 @@ def test_disk_revolve_is_h_revolve_with_a_slot_for_each_state() -> None:
         assert 0 <= period <= l
 
 
+def test_a_disk_that_is_read_at_once_is_read_after_one_forward() -> None:
+    """Two forwards with one slot: x_0 is read again instead of being run from."""
+    for l in (5, 9, 12):  # noqa: E741
+        other = h_revolve(l, [1, l + 1], [0, 2], [0, 0], 1, 1)
+        assert other is not None
+        assert disk_revolve(l, 1, 2, 0, 1, 1)[0] == other[0]
+
+
 def mixed_table(n: int, s: int) -> np.ndarray:
     """Return the least forwards of mixed checkpointing by slots and steps, by Maddison's recurrence."""
     table = np.full((s + 1, n + 1), 2**60)
