@@ -17,11 +17,15 @@ def stated(device: str, **values: object) -> Placement:
     return problem
 
 
+@pytest.fixture(scope="module")
+def windows() -> int | None:
+    return lt.solve(stated("90MiB", periodic=True), "lp-bound", threads=1).bound
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["belady", "vdnn", "planner"])
-def test_policies_are_held_against_the_bound_by_windows(method: str) -> None:
+def test_policies_are_held_against_the_bound_by_windows(method: str, windows: int | None) -> None:
     problem = stated("90MiB", periodic=True)
-    windows = lt.solve(problem, "lp-bound", threads=1).bound
     result = lt.solve(problem, method, threads=1)
     assert result.bound is not None
     assert windows is not None
