@@ -43,7 +43,7 @@ where no plan was kept. What else is asked of them: `lowtide.results.audits.witn
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -106,7 +106,7 @@ def audit(
     )
     known = read_best_known(best_known)
     abouts: dict[Question, About] = {}
-    for claim in (*evidence.claims, *_known(best_known)):
+    for claim in (*evidence.claims, *_claims_of(known, best_known)):
         abouts.setdefault(claim.question, About(known.get(claim.question))).claims.append(claim)
     for row in evidence.rows:
         if row.question in abouts:
@@ -191,15 +191,15 @@ def compare(claims: Iterable[Claim]) -> list[Contradiction]:
     return found.contradictions
 
 
-def _known(best_known: str | os.PathLike[str]) -> list[Claim]:
+def _claims_of(known: Mapping[Question, BestKnown], best_known: str | os.PathLike[str]) -> list[Claim]:
     """Return the claims of the best-known file and of the catalogue."""
     from ...instances.catalogue import entries
 
-    claims = claims_of(read_best_known(best_known), os.fspath(best_known))
+    claims = claims_of(known, os.fspath(best_known))
     for entry in entries().values():
-        known = entry.peak
-        upper = known.upper if known.optimum is None else known.optimum
-        lower = known.lower if known.optimum is None else known.optimum
+        peak = entry.peak
+        upper = peak.upper if peak.optimum is None else peak.optimum
+        lower = peak.lower if peak.optimum is None else peak.optimum
         if upper is None and lower is None:
             continue
         claims.append(
@@ -209,8 +209,8 @@ def _known(best_known: str | os.PathLike[str]) -> list[Claim]:
                 instance=f"catalogue:{entry.name}",
                 sha256=entry.sha256,
                 problem=Peak.name,
-                method=known.source or "no source",
-                status=Status.FEASIBLE if known.optimum is None else Status.OPTIMAL,
+                method=peak.source or "no source",
+                status=Status.FEASIBLE if peak.optimum is None else Status.OPTIMAL,
                 objective=upper,
                 bound=lower,
             )

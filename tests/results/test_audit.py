@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 
 from lowtide.instances.catalogue import Bounds, entries
 from lowtide.models.errors import InstanceError
-from lowtide.results.audits.audit import audit
+from lowtide.results.audits import audit as auditing
 from lowtide.results.audits.findings import Audit
 from tests.commands import answer, within
 from tests.experiments import proved, run, write
@@ -23,6 +23,11 @@ BEST = 12
 """Its optimum; the reference order has 16."""
 FREE = "gen:randwire?n=8,seed=3"
 """A graph that neither the catalogue nor the best-known file knows."""
+
+
+def audit(paths: Sequence[Path], **options: Any) -> Audit:
+    """Audit without what the package knows besides the catalogue: it takes longer to read than the rest."""
+    return auditing.audit(paths, **{"best_known": Path(__file__).parent, **options})
 
 
 def kinds(found: Audit) -> list[str]:
@@ -46,7 +51,7 @@ def test_consistent_experiment_passes_and_says_how_much_it_looked_at(tmp_path: P
 
 
 def test_what_the_package_knows_is_consistent() -> None:
-    assert audit().contradictions == []
+    assert auditing.audit().contradictions == []
 
 
 def test_bound_above_the_objective_of_another_record(tmp_path: Path) -> None:
@@ -244,7 +249,7 @@ def test_best_known_file_takes_part(tmp_path: Path) -> None:
     assert kinds(audit([tmp_path / "out"], best_known=file)) == ["bound-above-objective"]
     assert kinds(audit([tmp_path])) == ["bound-above-objective"]  # found on the way, as records are
     best_known(file, record["instance_sha256"], bound=2, objective=1)
-    assert kinds(audit(best_known=file)) == ["bound-above-objective"]
+    assert kinds(audit([], best_known=file)) == ["bound-above-objective"]
 
 
 def test_instance_that_is_not_at_hand_is_unchecked_not_wrong(tmp_path: Path) -> None:
