@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from ...formulations.arena.data import ArenaData
 from ...models.problems.offsets import Offsets
 from ..context import Context
-from ..offsets.auto import Method, descend, improve, model, place, prove, take_turns
-from ..offsets.parts import Parts
+from ..offsets.auto import PARTS, PROVE
+from ..offsets.components import Components
+from ..offsets.greedy import PLACE
+from ..parts import Part
 
-QUICK: tuple[Method, ...] = (place, prove)
-"""Greedy placements, and branch and bound at the least height that is not refuted."""
-WHOLE: tuple[Method, ...] = (place, prove, descend, improve, model)
+QUICK = (PROVE, PLACE)
+"""Branch and bound at the least height that is not refuted, and greedy placements."""
 
 
 def allocate(
@@ -20,17 +21,22 @@ def allocate(
     data: ArenaData,
     order: Sequence[int],
     seconds: float,
-    methods: tuple[Method, ...] = WHOLE,
+    parts: Sequence[Part] = PARTS,
 ) -> tuple[int, int | None]:
-    """Offer the best allocation of an order found in so many seconds; return its least load and its height.
+    """Offer the allocations of an order found in so many seconds; return its least load and its height.
 
     Nothing is tried, and the height is None, where the load is not below the incumbent.
     """
     problem = Offsets(data.buffers(order))
     inner = context.inner(problem, seconds, "addresses: ")
-    parts = Parts(problem, inner)
+
+    def hand_on() -> None:
+        found = inner.incumbent
+        if found is not None and (context.incumbent is None or found < context.incumbent):
+            context.offer(data.answer(order, inner.answer))
+
+    inner.changed = hand_on
+    components = Components(problem, inner)
     if context.incumbent is None or (inner.bound or 0) < context.incumbent:
-        take_turns(parts, methods)
-    if inner.answer is not None:
-        context.offer(data.answer(order, inner.answer))
+        components.search(parts)
     return inner.bound or 0, inner.incumbent

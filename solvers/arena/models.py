@@ -11,7 +11,7 @@ from ...formulations.model import Formulation
 from ...models.problems.arena import Arena
 from ..context import Context, Outcome
 from ..engines.model import solve_model
-from .allocating import QUICK, allocate
+from .allocating import allocate
 
 
 def stated(problem: Arena) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def solve_milp(problem: Arena, context: Context) -> Outcome:
 def _solve(problem: Arena, context: Context, formulation: Any, what: str, *, hinted: bool) -> Outcome:
     data = arena_data(problem)
     if context.answer is None:
-        allocate(context, data, range(data.n), 0.0, QUICK)
+        allocate(context, data, range(data.n), 0.0, ())
     if not data.pieces or not data.n:  # all orders are alike
         least, _ = allocate(context, data, range(data.n), context.remaining())
         context.raise_bound(least)

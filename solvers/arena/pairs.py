@@ -6,57 +6,38 @@ is lower. So `auto` ends at or below each pair that it had the time to try.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 from ...formulations.arena.data import ArenaData, sharing_pairs
 from ...models.problems.arena import Arena
 from ..context import Context
-from ..offsets.parts import addresses
-from .allocating import allocate
+from ..offsets.components import addresses
 from .methods import ORDERS
 from .two_step import ALLOCATIONS, order_by
 
-Order = tuple[int, ...]
 
-
-def orders_of_pairs(problem: Arena, context: Context) -> list[Order]:
-    """Return the orders of `two-step`, each once; that of least peak comes last.
+def orders_of_pairs(
+    problem: Arena, context: Context, seconds: float = math.inf
+) -> Iterator[tuple[str, Sequence[int]]]:
+    """Yield the orders of `two-step`, by name, each after so many seconds at most; that of least peak is last.
 
     Where the bound on heights is of the graph's own bytes, the caller has the order of least peak already.
     """
     known = problem.alignment == 1 and not sharing_pairs(problem)
-    found: dict[Order, None] = {}
     for name in sorted(ORDERS, key="auto".__eq__):
         if context.expired:
-            break
+            return
         if name != "auto" or not known:
-            found[tuple(order_by(name, problem, context))] = None
-    return list(found)
+            yield name, order_by(name, problem, context, seconds)
 
 
-def offer_by_rules(
-    context: Context, data: ArenaData, orders: Sequence[Order], least: Callable[[Order], int]
-) -> None:
-    """Offer what each rule gives each order; `least` is what an order needs at least."""
-    for order in orders:
-        for rule in ALLOCATIONS.values():
-            if not _may_gain(context, least(order)):
-                break
-            context.offer(data.answer(order, addresses(data.buffers(order), rule)))
-
-
-def search_each(
-    context: Context,
-    data: ArenaData,
-    orders: Sequence[Order],
-    least: Callable[[Order], int],
-    seconds: float,
-) -> None:
-    """Search for the addresses of each order, all in so many seconds."""
-    end = context.elapsed() + seconds
-    for k, order in enumerate(orders):
-        if _may_gain(context, least(order)):
-            allocate(context, data, order, (end - context.elapsed()) / (len(orders) - k))
+def offer_by_rules(context: Context, data: ArenaData, order: Sequence[int], least: int) -> None:
+    """Offer what each rule gives an order that needs so many bytes at least."""
+    for rule in ALLOCATIONS.values():
+        if not _may_gain(context, least):
+            break
+        context.offer(data.answer(order, addresses(data.buffers(order), rule)))
 
 
 def _may_gain(context: Context, least: int) -> bool:

@@ -21,6 +21,7 @@ TVM breaks the last ties by names, we by numbers, the latest first. Sources of t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,10 +34,10 @@ from ...models.arrays import Integers
 from ...models.problems.arena import Arena
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
+from ..offsets.components import Rule, addresses
 from ..offsets.first_come import place_as_they_come
 from ..offsets.greedy import greedy_keys, placer
 from ..offsets.layout import layout
-from ..offsets.parts import Rule, addresses
 from ..peak.auto import solve_auto as solve_peak
 from ..peak.bounds.cut_bound import working_set_bound
 from .allocating import allocate
@@ -55,12 +56,12 @@ def solve_two_step(problem: Arena, context: Context) -> Outcome:
     return Outcome()
 
 
-def order_by(name: str, problem: Arena, context: Context) -> Sequence[int]:
+def order_by(name: str, problem: Arena, context: Context, seconds: float = math.inf) -> Sequence[int]:
     """Return the order of a method of `peak`, the reference order if it finds none."""
     from ..peak.methods import ROOM
 
     peak = Peak(problem.graph)
-    inner = context.inner(peak, context.remaining() / 2, "order: ")
+    inner = context.inner(peak, min(seconds, context.remaining() / 2), "order: ")
     if name == "auto":
         solve_peak(peak, inner)
     else:

@@ -39,8 +39,9 @@ from ...models.problems.offsets import Offsets
 from ...models.verifier.pages import paged_peaks
 from ..context import Context, Outcome
 from ..method import RunFunction, run_method
-from .auto import place, search_all, take_turns
-from .parts import Parts
+from .auto import PARTS
+from .components import Components
+from .greedy import PLACE
 
 ROUNDS = 40
 """Rounds after which it ends: as many halvings as bring a device of a terabyte to single bytes."""
@@ -191,13 +192,10 @@ def _placed(buffers: Buffers, context: Context) -> tuple[Mapping[str, int] | Non
     pools = {name: total if room is None else room for name, room in buffers.pools.items()}
     offsets = Offsets(replace(buffers, pools=pools), satisfy=True)
     left = context.remaining()
-    parts = Parts(offsets, context.inner(offsets, left / 8, "addresses: "))
-    if math.isinf(left):
-        take_turns(parts, (place,))
-    else:
-        search_all(parts)
+    components = Components(offsets, context.inner(offsets, left / 8, "addresses: "))
+    components.search((PLACE,) if math.isinf(left) else PARTS)
     ends: dict[str, int] = {}
-    for part in parts.parts:
-        end = part.data.unit * (part.bound if part.height is None else part.height)
-        ends[part.data.pool] = max(end, ends.get(part.data.pool, 0))
-    return parts.context.answer, ends
+    for component in components.all:
+        end = component.data.unit * (component.bound if component.height is None else component.height)
+        ends[component.data.pool] = max(end, ends.get(component.data.pool, 0))
+    return components.context.answer, ends

@@ -31,9 +31,11 @@ from ...formulations.offsets.data import OffsetsData, greatest_load
 from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
+from ..parts import PLAN, Part
+from .component_context import ComponentContext
+from .components import Component, Components
 from .first_come import place_as_they_come
 from .layout import Layout, layout
-from .parts import Parts
 from .placing import place_plainly
 
 Place = Callable[[Layout, Integers, Integers, bool], Integers]
@@ -41,6 +43,11 @@ Place = Callable[[Layout, Integers, Integers, bool], Integers]
 PAIR_SECONDS = 5e-10
 """Seconds that placing all takes for each pair of buffers, at most but for the tightest holes: 4.6 s for
 100,000 buffers of a tree."""
+
+PLACINGS, BUFFER_SECONDS = 14, 3e-5
+"""Placements of the portfolio, and seconds that one takes for each buffer besides."""
+
+GREEDY_KERNELS = (".offsets.first_come", ".offsets.placing_kernel")
 
 PLAIN = 2500
 """Rectangles above which the compiled implementation is faster though it has to be compiled."""
@@ -103,22 +110,24 @@ def greedy_keys(data: OffsetsData) -> dict[str, Integers]:
 
 
 def solve_greedy(problem: Offsets, context: Context) -> Outcome:
-    """Offer the allocations of the portfolio, part by part, until nothing is to be gained."""
-    parts = Parts(problem, context)
-    place_greedily(parts)
-    short = any(is_short(part.data, context.remaining()) for part in parts.open())
-    return parts.outcome("time" if short else None)
+    """Offer the allocations of the portfolio, component by component, until nothing is to be gained."""
+    return Components(problem, context).search((PLACE,))
 
 
-def place_greedily(parts: Parts) -> None:
-    """Offer the allocations of the portfolio for each open part, until it is done or the time is up."""
-    for part in parts.open():
-        for _, offsets in greedy_offsets(part.data, parts.context.remaining):
-            parts.offer(part, offsets)
-            if parts.context.expired:
-                return
-            if part.height is not None and part.height <= parts.target(part):
-                break
+def place(component: Component, context: ComponentContext) -> Outcome:
+    """Offer the allocations of the portfolio until nothing is to be gained."""
+    for _, offsets in greedy_offsets(component.data, context.remaining):
+        context.offer(offsets)
+        if context.closed or context.expired:
+            break
+    return Outcome(reason="time" if is_short(component.data, context.remaining()) else None)
+
+
+def _seconds(component: Component) -> float:
+    return PLACINGS * component.data.count * (BUFFER_SECONDS + PAIR_SECONDS * component.data.count)
+
+
+PLACE = Part(name="greedy", run=".offsets.greedy:place", gives=PLAN, seconds=_seconds, kernels=GREEDY_KERNELS)
 
 
 def placer(data: OffsetsData) -> Place:

@@ -30,9 +30,11 @@ from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
-from .greedy import greedy_keys, greedy_offsets, is_short
+from ..parts import PLAN, Part
+from .component_context import ComponentContext
+from .components import Component, Components
+from .greedy import GREEDY_KERNELS, PLACE, greedy_keys, is_short
 from .layout import Layout, layout
-from .parts import Part, Parts
 
 if TYPE_CHECKING:
     from .dense_kernel import Differences
@@ -58,8 +60,8 @@ LEAST_SLICE, SLOW = 20, 1000
 DENSE_SLICE = 3000
 """The same with one number per address, where a step takes less time."""
 
-TURN = 20
-"""Slices of work per part and turn."""
+EFFORT = 64
+"""Of the last turn where there is no time limit."""
 
 
 def improved_offsets(
@@ -68,6 +70,7 @@ def improved_offsets(
     target: int,
     seed: int = 0,
     remaining: Callable[[], float] = lambda: math.inf,
+    most: float = math.inf,
 ) -> Iterator[Integers]:
     """Yield the best offsets known, in units, after each slice of work, until they reach the target.
 
@@ -79,10 +82,12 @@ def improved_offsets(
         Valid ones.
     target
         Height in units below which nothing is gained.
+    most
+        Effort of a turn after which it ends.
     """
     search = _Search(data, offsets, target, seed)
     effort = 1
-    while search.height > target and not is_short(data, remaining()):
+    while search.height > target and effort <= most and not is_short(data, remaining()):
         for method in (search.reorder, search.squeeze):
             for _ in method(effort):
                 yield search.best
@@ -205,34 +210,27 @@ class _Search:
 
 
 def solve_local_search(problem: Offsets, context: Context) -> Outcome:
-    """Improve the greedy allocation of each part until nothing is to be gained or the time is up."""
-    parts = Parts(problem, context)
-    searches: dict[int, Iterator[Integers]] = {}
-    while open_parts := parts.open():
-        ended = 0
-        for part in open_parts:
-            if id(part) not in searches:
-                searches[id(part)] = _allocations(part, parts.target(part), context)
-            more = False
-            for turn, offsets in zip(range(1, TURN + 1), searches[id(part)], strict=False):
-                parts.offer(part, offsets)
-                if context.expired:
-                    return parts.outcome("time")
-                more = turn == TURN
-            ended += not more and parts.is_open(part)
-        if ended == len(open_parts):  # placing all once more would take longer than what is left
-            return parts.outcome("time")
-    return parts.outcome()
+    """Improve the greedy allocation of each component until nothing is to be gained or the time is up."""
+    return Components(problem, context).search((PLACE, IMPROVE))
 
 
-def _allocations(part: Part, target: int, context: Context) -> Iterator[Integers]:
-    """Yield greedy allocations of a part, then better ones, until the target is reached or the time is up."""
-    best = part.offsets
-    for _, offsets in greedy_offsets(part.data, context.remaining):
-        yield offsets
-        if best is None or part.data.height(offsets) < part.data.height(best):
-            best = offsets
-        if part.data.height(best) <= target:
-            return
-    assert best is not None
-    yield from improved_offsets(part.data, best, target, context.seed, context.remaining)
+def improve(component: Component, context: ComponentContext) -> Outcome:
+    """Lower the height by local search."""
+    assert component.offsets is not None
+    most = EFFORT if context.time_limit is None else math.inf
+    for offsets in improved_offsets(
+        component.data, component.offsets, context.target, context.seed, context.remaining, most
+    ):
+        context.offer(offsets)
+        if context.closed or context.expired:
+            break
+    return Outcome(reason=None if math.isinf(context.remaining()) else "time")
+
+
+IMPROVE = Part(
+    name="local search",
+    run=".offsets.local_search:improve",
+    gives=PLAN,
+    seconds=PLACE.seconds,
+    kernels=(*GREEDY_KERNELS, ".offsets.dense_kernel", ".offsets.squeeze_kernel"),
+)

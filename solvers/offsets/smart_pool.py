@@ -31,9 +31,9 @@ from ...models.arrays import Integers
 from ...models.errors import UsageError
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
+from .components import Components
 from .greedy import placer
 from .layout import Layout
-from .parts import Parts
 
 
 def solve_smartpool(problem: Offsets, context: Context) -> Outcome:
@@ -44,14 +44,14 @@ def solve_smartpool(problem: Offsets, context: Context) -> Outcome:
     UsageError
         If offsets are fixed beside blocks that cross the iteration's end.
     """
-    parts = Parts(problem, context)
+    components = Components(problem, context)
     best_fit = context.options["fit"] == "best"
-    for part in parts.open():
+    for component in components.open():
         arrival = np.array(
-            [problem.buffers.buffers[i].lower for i in part.data.numbers.tolist()], dtype=np.int64
+            [problem.buffers.buffers[i].lower for i in component.data.numbers.tolist()], dtype=np.int64
         )
-        parts.offer(part, colour(part.data, arrival, best_fit))
-    return parts.outcome()
+        components.offer(component, colour(component.data, arrival, best_fit))
+    return components.outcome()
 
 
 def colour(data: OffsetsData, arrival: Integers, best_fit: bool = True) -> Integers:

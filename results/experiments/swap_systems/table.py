@@ -30,7 +30,7 @@ from ....models.verifier.allocation import verify_allocation
 from ....models.verifier.verdict import Verification
 from ....solvers.largest import ideal_time
 from ....solvers.offsets.first_come import place_as_they_come
-from ....solvers.offsets.parts import addresses
+from ....solvers.offsets.components import addresses
 from ....solvers.registry import ROOMS
 from ...tables.spec import Row
 from ..placement_g10.table import PUBLISHED

@@ -38,9 +38,8 @@ from ....models.plan import Plan, Run
 from ....models.problems.offsets import Offsets
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...offsets.first_come import place_as_they_come
-from ...offsets.greedy import place_greedily
-from ...offsets.parts import Parts
+from ...offsets.components import Components
+from ...offsets.greedy import PLACE
 from .autotm_prices import Dual
 
 NEAR = 10
@@ -138,17 +137,13 @@ def place(problem: Placement, plan: Plan, rule: str, context: Context) -> Placed
     free = replace(buffers, pools=dict.fromkeys(buffers.pools))
     offsets = Offsets(free)
     inner = context.inner(offsets, context.remaining(), "")
-    parts = Parts(offsets, inner)
-    if rule == "greedy":
-        place_greedily(parts)
-    else:
-        for part in parts.open():
-            parts.offer(part, place_as_they_come(part.data))
+    components = Components(offsets, inner)
+    components.search((PLACE,) if rule == "greedy" else ())
     if inner.answer is None:
         return None
     needed = dict.fromkeys(free.pools, 0)
-    for part in parts.parts:
-        needed[part.data.pool] = max(needed[part.data.pool], part.needed)
+    for component in components.all:
+        needed[component.data.pool] = max(needed[component.data.pool], component.needed)
     return Placed(plan=plan, buffers=free, held=held, runs=runs, offsets=inner.answer, needed=needed)
 
 

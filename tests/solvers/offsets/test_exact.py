@@ -12,8 +12,8 @@ import lowtide as lt
 from lowtide.models.buffers import Buffer, Buffers
 from lowtide.solvers.context import Context
 from lowtide.solvers.offsets.first_come import place_as_they_come
-from lowtide.solvers.offsets.part_context import checked, part_context
-from lowtide.solvers.offsets.parts import Parts
+from lowtide.solvers.offsets.component_context import checked, component_context
+from lowtide.solvers.offsets.components import Components
 from tests.oracles.brute_offsets import brute_offsets, random_set
 
 METHODS = ("cpsat", "cpsat-sections", "milp")
@@ -126,16 +126,16 @@ def tight() -> Buffers:
     return next(
         buffers
         for buffers in map(stairs, range(8, 40))
-        if not (parts := opened(buffers))[1] and any(map(parts[0].is_open, parts[0].parts))
+        if not (found := opened(buffers))[1] and found[0].open()
     )
 
 
-def opened(buffers: Buffers) -> tuple[Parts, bool]:
+def opened(buffers: Buffers) -> tuple[Components, bool]:
     problem = lt.Offsets(buffers)
-    parts = Parts(problem, Context(problem=problem, threads=1, time_limit=None))
-    for part in parts.parts:
-        parts.offer(part, place_as_they_come(part.data))
-    return parts, parts.infeasible
+    components = Components(problem, Context(problem=problem, threads=1, time_limit=None))
+    for component in components.all:
+        components.offer(component, place_as_they_come(component.data))
+    return components, components.infeasible
 
 
 @each_method
@@ -164,25 +164,26 @@ def test_runs_end_when_a_limit_among_the_options_ends_cpsat_early() -> None:
 
 
 def test_bounds_up_to_what_the_model_was_told_prove_nothing() -> None:
-    parts, _ = opened(tight())
-    (part, *_) = parts.open()
-    run = part_context(parts, part, seconds=1, floor=part.bound + 3, seed=0)
-    before = part.bound
-    run.raise_bound(part.bound + 3)
-    assert part.bound == before
-    run.raise_bound(part.bound + 4)
-    assert part.bound == before + 4
+    components, _ = opened(tight())
+    (component, *_) = components.open()
+    own = component_context(components, component, components.context)
+    run = own.run(seconds=1, floor=component.bound + 3, seed=0)
+    before = component.bound
+    run.raise_bound(component.bound + 3)
+    assert component.bound == before
+    run.raise_bound(component.bound + 4)
+    assert component.bound == before + 4
 
 
 def test_offsets_that_break_a_rule_are_dropped() -> None:
-    parts, _ = opened(stairs(8))
-    part = parts.parts[0]
-    assert part.offsets is not None
-    good = tuple(part.offsets.tolist())
-    assert checked(parts, part, good) == good
-    assert checked(parts, part, (0,) * part.data.count) == ()
-    run = part_context(parts, part, seconds=1, floor=0, seed=0)
-    assert run.offer(()) == part.height
+    components, _ = opened(stairs(8))
+    component = components.all[0]
+    assert component.offsets is not None
+    good = tuple(component.offsets.tolist())
+    context = component_context(components, component, components.context)
+    assert checked(context, good) == good
+    assert checked(context, (0,) * component.data.count) == ()
+    assert context.offer(()) == component.height
 
 
 def test_fixed_offsets_that_overlap_are_infeasible_for_every_method() -> None:

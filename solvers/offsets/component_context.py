@@ -1,0 +1,119 @@
+"""One component of a problem `offsets` as the parts of a method see it: a context of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...models.buffers import Buffers
+from ...models.verifier.allocation import verify_allocation
+from ..context import Context, Known
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .components import Component, Components
+
+
+@dataclass(kw_only=True)
+class ComponentContext(Context):
+    """Takes offsets and bounds of one component in its units, and passes them on.
+
+    Attributes
+    ----------
+    components, component
+        Where they go.
+    floor
+        The least height that a model knows of: bounds up to it prove nothing about the component.
+    """
+
+    components: Components
+    component: Component
+    floor: int = 0
+
+    @property
+    def target(self) -> int:
+        """The height, in units, below which nothing is gained."""
+        return self.components.target(self.component)
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is to be gained in this component."""
+        return not self.components.is_open(self.component)
+
+    @property
+    def answer(self) -> Any:
+        """The best offsets, in units."""
+        return self.component.offsets
+
+    @property
+    def incumbent(self) -> int | None:
+        """Their height."""
+        return self.component.height
+
+    @property
+    def bound(self) -> int:
+        """The best proved bound on the height."""
+        return self.component.bound
+
+    def offer(self, item: Any) -> int:
+        """Take offsets of the component, if there are any; return the best height."""
+        if len(item):
+            self.components.offer(self.component, np.array(item, dtype=np.int64))
+        return -1 if self.incumbent is None else self.incumbent
+
+    def raise_bound(
+        self,
+        value: int,
+        proof: str = "exact",
+        *,
+        kind: str | None = None,
+        evidence: Any = None,
+        averages: bool = False,
+    ) -> None:
+        """Take a proved bound on the height of the component."""
+        if value > self.floor:
+            self.components.raise_bound(self.component, value, proof, kind=kind)
+
+    def run(self, seconds: float, floor: int, seed: int) -> ComponentContext:
+        """Return a context for one run of a solver, of at most so many seconds from now."""
+        limit = min(seconds, self.remaining())
+        own = component_context(self.components, self.component, self)
+        own.time_limit = None if limit == float("inf") else limit
+        own.floor, own.seed = floor, seed
+        return own
+
+
+def component_context(components: Components, component: Component, whole: Context) -> ComponentContext:
+    """Return the context of a component, with all the time that a context of the whole has left."""
+    left = whole.remaining()
+    return ComponentContext(
+        problem=whole.problem,
+        method=whole.method,
+        time_limit=None if left == float("inf") else left,
+        seed=whole.seed,
+        threads=whole.threads,
+        memory_limit=whole.memory_limit,
+        options=whole.options,
+        engine_options=whole.engine_options,
+        log=whole.log,
+        models=whole.models,
+        clock=whole.clock,
+        world=whole.world,
+        prepare=whole.prepare,
+        known=Known(turns=whole.known.turns),
+        components=components,
+        component=component,
+    )
+
+
+def checked(context: ComponentContext, offsets: Sequence[int]) -> Sequence[int]:
+    """Return offsets of a component if they break no rule but the capacity, else nothing."""
+    whole, data = context.components.problem.buffers, context.component.data
+    chosen = tuple(whole.buffers[i] for i in data.numbers.tolist())
+    ids = {b.id for b in chosen}
+    alone = Buffers(buffers=chosen, inplace=tuple(pair for pair in whole.inplace if ids.issuperset(pair)))
+    placed = {b.id: offset * data.unit for b, offset in zip(chosen, offsets, strict=True)}
+    return offsets if verify_allocation(alone, placed).valid else ()
