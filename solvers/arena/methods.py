@@ -22,6 +22,7 @@ ROOM = Room(
             ".arena.auto:solve_auto",
             "least peaks as bounds, the addresses of their orders, a walk over orders, CP-SAT",
             proves=OPTIMUM,
+            late=True,
             engine="cpsat",
             kernels=(*PEAK_KERNELS, *OFFSETS_KERNELS),
         ),

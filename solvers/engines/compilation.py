@@ -25,6 +25,9 @@ from typing import IO, Any
 from ..context import available_cores
 from .kernels import PACKAGE, cache_folder, can_keep, compile_kernel, is_kept, kernels_of, name_of
 
+SECONDS = 1.0
+"""Of compiling a module, at least."""
+
 LONG = (
     "window_kernel",
     "list_kernel",
@@ -116,6 +119,11 @@ def prepare(
         present=present,
         seconds=time.perf_counter() - begun,
     )
+
+
+def estimated_seconds(modules: Iterable[str]) -> float:
+    """Return the seconds that compiling what of the modules is not on disk takes at least."""
+    return SECONDS * sum(not all(map(_is_there, kernels_of(module))) for module in modules)
 
 
 def _is_there(kernel: Any) -> bool:

@@ -138,6 +138,16 @@ def kernels_of(module: str) -> list[Any]:
     return sorted(kernels.values(), key=lambda item: str(item.__name__))
 
 
+def is_loaded(function: Any) -> bool:
+    """Return whether a kernel is compiled in this process already."""
+    return bool(getattr(function, "overloads", False))
+
+
+def plain(function: Any) -> Any:
+    """Return the plain Python of a kernel."""
+    return getattr(function, "py_func", function)
+
+
 def name_of(compiled: Any) -> str:
     """Return the name of a kernel for people: its file and function."""
     return f"{compiled.py_func.__module__.rpartition('.')[2]}.{compiled.__name__}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
+from ..engines.compilation import estimated_seconds
 from ..parts import Part
 from .component_context import ComponentContext
 from .components import Component, Components
@@ -25,6 +26,8 @@ PATIENCE = 10
 
 STEPS = 1000
 """Steps of a search at one height where there is no time limit; one takes some tens of milliseconds."""
+
+SEARCH_KERNELS = (".offsets.search_kernel",)
 
 UNITS_PER_SECOND = 100_000_000
 """Buffers times buffers and sections of which the first dive of branch and bound is made in a second."""
@@ -102,7 +105,8 @@ def _windows(component: Component) -> str:
 
 def _seconds_of_search(component: Component) -> float:
     data = component.data
-    return data.count * (data.count + data.sections) / UNITS_PER_SECOND
+    dive = data.count * (data.count + data.sections) / UNITS_PER_SECOND
+    return dive + estimated_seconds(SEARCH_KERNELS)
 
 
 def _searching(name: str, run: str) -> Part:
@@ -111,7 +115,7 @@ def _searching(name: str, run: str) -> Part:
         run=f".offsets.auto:{run}",
         refuses=_windows,
         seconds=_seconds_of_search,
-        kernels=(".offsets.search_kernel",),
+        kernels=SEARCH_KERNELS,
     )
 
 

@@ -30,6 +30,15 @@ def _sort(low, high, pool, before, after, peak):  # type: ignore[no-untyped-def]
 
 
 @inner
+def greatest(values, low, high):  # type: ignore[no-untyped-def]
+    """Return the greatest of some values."""
+    found = values[low]
+    for k in range(low + 1, high):
+        found = max(found, values[k])
+    return found
+
+
+@inner
 def part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top):  # type: ignore[no-untyped-def]
     """List the components of what is unplaced, each sorted; return the new top of `comps`."""
     _size, _alignment, _fixed, _kind, first, last = buffers
@@ -64,7 +73,7 @@ def part(frame, buffers, ranks, places, sums, pool, pool_top, comps, comp_top): 
             c = block[first[i]]
             pool[fill[c]] = i
             fill[c] += 1
-            peak[i] = total[first[i] : last[i]].max()
+            peak[i] = greatest(total, first[i], last[i])
     for c in range(comp_top, top):
         _sort(comps[c, LOW], comps[c, HIGH], pool, before, after, peak)
     return top

@@ -149,8 +149,10 @@ class Components:
 
     def search(self, parts: Sequence[Part]) -> Outcome:
         """Run parts of a method on the open components, in turns; each is placed before any is improved."""
-        from .first_come import place_as_they_come
+        from .first_come import PLAIN, place_as_they_come
 
+        if any(component.data.count > PLAIN for component in self.open()):
+            self.context.prepare((".offsets.first_come",))
         for component in self.open():
             if component.offsets is None:
                 self.offer(component, place_as_they_come(component.data))

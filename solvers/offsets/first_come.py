@@ -10,13 +10,16 @@ import numpy as np
 
 from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
-from ..engines.kernels import inner, kernel
+from ..engines.kernels import inner, is_loaded, kernel, plain
 
 CHUNK = 128
 """Free ranges are kept by address, in chunks of so many at most, so that one more moves few others; chunks
 without a range that is wide enough are passed over."""
 
 LOW, HIGH = range(2)
+
+PLAIN = 2500
+"""Buffers, or rectangles, above which compiled code is faster though it has to be loaded, or compiled."""
 
 
 def place_as_they_come(data: OffsetsData, *, best_fit: bool = False, backwards: bool = False) -> Integers:
@@ -37,7 +40,8 @@ def place_as_they_come(data: OffsetsData, *, best_fit: bool = False, backwards: 
     leaving = np.argsort(end, kind="stable")
     taken = np.lexsort((data.size, data.fixed))
     taken = taken[data.fixed[taken] >= 0]
-    offsets: Integers = place_in_turn(
+    place = place_in_turn if is_loaded(place_in_turn) or data.count > PLAIN else plain(place_in_turn)
+    offsets: Integers = place(
         arrivals, leaving, begin, end, data.size, data.alignment, data.fixed, taken, best_fit
     )
     return offsets

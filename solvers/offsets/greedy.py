@@ -31,10 +31,11 @@ from ...formulations.offsets.data import OffsetsData, greatest_load
 from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
+from ..engines.kernels import is_loaded
 from ..parts import PLAN, Part
 from .component_context import ComponentContext
 from .components import Component, Components
-from .first_come import place_as_they_come
+from .first_come import PLAIN, place_as_they_come
 from .layout import Layout, layout
 from .placing import place_plainly
 
@@ -48,9 +49,6 @@ PLACINGS, BUFFER_SECONDS = 14, 3e-5
 """Placements of the portfolio, and seconds that one takes for each buffer besides."""
 
 GREEDY_KERNELS = (".offsets.first_come", ".offsets.placing_kernel")
-
-PLAIN = 2500
-"""Rectangles above which the compiled implementation is faster though it has to be compiled."""
 
 
 def greedy_offsets(
@@ -116,6 +114,8 @@ def solve_greedy(problem: Offsets, context: Context) -> Outcome:
 
 def place(component: Component, context: ComponentContext) -> Outcome:
     """Offer the allocations of the portfolio until nothing is to be gained."""
+    if len(component.data.rect_first) > PLAIN:
+        context.prepare(GREEDY_KERNELS)
     for _, offsets in greedy_offsets(component.data, context.remaining):
         context.offer(offsets)
         if context.closed or context.expired:
@@ -127,14 +127,12 @@ def _seconds(component: Component) -> float:
     return PLACINGS * component.data.count * (BUFFER_SECONDS + PAIR_SECONDS * component.data.count)
 
 
-PLACE = Part(name="greedy", run=".offsets.greedy:place", gives=PLAN, seconds=_seconds, kernels=GREEDY_KERNELS)
+PLACE = Part(name="greedy", run=".offsets.greedy:place", gives=PLAN, seconds=_seconds)
 
 
 def placer(data: OffsetsData) -> Place:
     """Return the implementation that places a part's buffers one by one sooner."""
-    if len(data.rect_first) <= PLAIN:
-        return place_plainly
     from .placing_kernel import place
 
-    compiled: Place = place
-    return compiled
+    sooner: Place = place if is_loaded(place) or len(data.rect_first) > PLAIN else place_plainly
+    return sooner

@@ -30,6 +30,7 @@ from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
+from ..engines.compilation import estimated_seconds
 from ..parts import PLAN, Part
 from .component_context import ComponentContext
 from .components import Component, Components
@@ -59,6 +60,8 @@ LEAST_SLICE, SLOW = 20, 1000
 
 DENSE_SLICE = 3000
 """The same with one number per address, where a step takes less time."""
+
+KERNELS = (*GREEDY_KERNELS, ".offsets.dense_kernel", ".offsets.squeeze_kernel")
 
 EFFORT = 64
 """Of the last turn where there is no time limit."""
@@ -227,10 +230,10 @@ def improve(component: Component, context: ComponentContext) -> Outcome:
     return Outcome(reason=None if math.isinf(context.remaining()) else "time")
 
 
+def _seconds(component: Component) -> float:
+    return PLACE.seconds(component) + estimated_seconds(KERNELS)
+
+
 IMPROVE = Part(
-    name="local search",
-    run=".offsets.local_search:improve",
-    gives=PLAN,
-    seconds=PLACE.seconds,
-    kernels=(*GREEDY_KERNELS, ".offsets.dense_kernel", ".offsets.squeeze_kernel"),
+    name="local search", run=".offsets.local_search:improve", gives=PLAN, seconds=_seconds, kernels=KERNELS
 )

@@ -22,6 +22,7 @@ ROOM = Room(
             ".offsets.auto:solve_auto",
             "greedy first; then branch and bound, local searches and CP-SAT in turns",
             proves=OPTIMUM,
+            late=True,
             engine="cpsat",
             kernels=OFFSETS_KERNELS,
         ),

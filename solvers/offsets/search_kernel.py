@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ...models.arrays import Integers
 from ..engines.arrays import Rows
-from ..engines.kernels import inner, kernel
-from .component_kernel import BEGIN, END, HIGH, LOW, part
+from ..engines.kernels import inner, kernel_in_place
+from .component_kernel import BEGIN, END, HIGH, LOW, greatest, part
 
 # Scalars of a run, in `state`.
 PHASE, DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(9)
@@ -125,7 +125,7 @@ def _collect(frame, base, buffers, places, total, pool, candidates, capacity):  
     size, _alignment, fixed, _kind, _first, _last = buffers
     least, placed, barred, _stamped, _lift, _peak = places
     offset = frame[LAST_OFFSET]
-    bound = capacity - total[frame[BEGIN] : frame[END]].max()  # no candidate above it
+    bound = capacity - greatest(total, frame[BEGIN], frame[END])  # no candidate above it
     dominated = NONE  # no candidate at or above it
     count = 0
     complete = 1
@@ -227,7 +227,7 @@ Lists = tuple[Integers, NDArray[np.int32]]
 """Some list for each buffer: where it begins, and what is in it."""
 
 
-@kernel
+@kernel_in_place
 def advance(
     buffers: tuple[Integers, Integers, Integers, Integers, Integers, Integers],
     rects: tuple[Integers, Integers, Integers],
@@ -318,9 +318,13 @@ def advance(
             continue
         trail_top = top
         if left > 0:
-            if spans[first[i] + 1 : last[i]].all():
+            whole = True
+            for s in range(first[i] + 1, last[i]):
+                whole = whole and spans[s] > 0
+            if whole:
                 depth += 1
-                frames[depth] = frame
+                for x in range(FRAME_SIZE):
+                    frames[depth, x] = frame[x]
                 frames[depth, LAST_OFFSET] = offset
                 frames[depth, LEFT] = left
                 phase = ENTER
@@ -352,7 +356,7 @@ def advance(
     return answer
 
 
-@kernel
+@kernel_in_place
 def list_members(
     owner: Integers,
     first: Integers,
