@@ -98,12 +98,34 @@ def test_addresses_of_the_method_are_taken_and_its_exact_bound_stays(monkeypatch
         inner.raise_bound(7, "floating", kind="second")
         return plan
 
-    monkeypatch.setattr(demanded, "take_turns", None)
+    monkeypatch.setattr(demanded, "Components", None)
     context = Context(problem=problem)
     demanded.search(run, problem, context)
     assert context.answer.allocation == plan.allocation
     assert context.exact == (5, "first", None)
     assert (context.bound, context.proof) == (7, "floating")
+
+
+@pytest.mark.parametrize(("refinements", "rooms"), [(0, [22, 20]), (3, [22, 20, 21])])
+def test_after_the_first_plan_with_addresses_come_some_rounds(
+    monkeypatch: pytest.MonkeyPatch, refinements: int, rooms: list[int]
+) -> None:
+    """Tiers of 21 bytes lie between those that fit and those that do not; then nothing is left to try."""
+    problem = case(1)
+    plan = lt.solve(problem, "planner", threads=1).plan
+    assert plan is not None
+    fitted = iter([(None, {0: 2}), (plan, {}), (plan, {})])
+    tried: list[int | None] = []
+
+    def run(part: lt.Placement, inner: Context) -> lt.Plan:
+        tried.append(part.machine.tiers[0].capacity)
+        return replace(plan, machine=part.machine)
+
+    monkeypatch.setattr(demanded, "_fitted", lambda *args: next(fitted))
+    monkeypatch.setattr(demanded, "REFINEMENTS", refinements)
+    outcome = demanded.search(run, problem, Context(problem=problem))
+    assert tried == rooms
+    assert outcome.detail == f"{len(rooms)} rounds for a plan with addresses"
 
 
 def test_what_cannot_fit_is_refuted_as_without_addresses() -> None:
