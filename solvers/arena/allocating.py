@@ -10,6 +10,7 @@ from ..context import Context
 from ..offsets.auto import PARTS, PROVE
 from ..offsets.components import Components
 from ..offsets.greedy import PLACE
+from ..offsets.turns import search_components
 from ..parts import Part
 
 QUICK = (PROVE, PLACE)
@@ -38,5 +39,5 @@ def allocate(
     inner.changed = hand_on
     components = Components(problem, inner)
     if context.incumbent is None or (inner.bound or 0) < context.incumbent:
-        components.search(parts)
+        search_components(components, parts)
     return inner.bound or 0, inner.incumbent

@@ -22,12 +22,15 @@ from ...formulations.arena.stacks import Stacks, apart, stacks, threshold_for
 from ...models.problems.arena import Arena
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
-from ..offsets.greedy import GREEDY_KERNELS
+from ..offsets.greedy import GREEDY_KERNELS, seconds_of_placings
 from ..parts import PLAN, Part
 from ..peak.auto import solve_auto as solve_peak
 from ..portfolio import run
 from .allocating import QUICK, allocate
 from .orders import Orders, search_orders
+
+PLACED = 10
+"""One in so many of the seconds of a search for the least peak is for placing the orders that it meets."""
 
 TERMS_PER_SECOND = 20_000
 """Of the model of positions and rectangles: built, presolved and searched until it has an answer."""
@@ -59,7 +62,13 @@ class _Search:
             Part(name="reference", run=self.reference, gives=PLAN, first=True),
             *together,
             *alone,
-            Part(name="orders", run=self.search, gives=PLAN, kernels=GREEDY_KERNELS),
+            Part(
+                name="orders",
+                run=self.search,
+                gives=PLAN,
+                seconds=lambda problem: seconds_of_placings(len(self.orders.data.pieces)),
+                kernels=GREEDY_KERNELS,
+            ),
             Part(name="cpsat", run=".arena.models:solve_joint", seconds=self.seconds_of_model, pauses=False),
         )
 
@@ -91,10 +100,15 @@ class _Search:
         """Bound by the least peak of a graph, and place its order."""
         peak = Peak(least.graph)
         inner = context.inner(peak, prefix="least peak: ")
+        next_at = 0.0
 
         def hand_on() -> None:
+            nonlocal next_at
             if inner.answer is not None:
                 self.orders.add(f"least peak {k}", inner.answer)
+                if (began := context.elapsed()) >= next_at:
+                    allocate(context, self.orders.data, inner.answer, 0.0, ())
+                    next_at = began + PLACED * (context.elapsed() - began)
             if inner.bound is not None:
                 self.raise_bound(k, least.to_height(inner.bound), inner.proof or "exact", context)
 

@@ -27,7 +27,7 @@ ROUNDS = 20
 """One in so many of the time is for an order in the first round, and for the least peak of `two-step`."""
 
 STEPS = 60
-"""Steps of the walk in the first round."""
+"""Steps of the walk after the first round."""
 
 INSTANT = 0.05
 """Seconds for the addresses of an order of the walk."""
@@ -62,30 +62,33 @@ def may_gain(context: Context, least: int) -> bool:
 
 
 def search_orders(orders: Orders, context: Context) -> Outcome:
-    """Try the pairs of `two-step`; then search for addresses of the best orders, and walk, in rounds.
+    """Search for the addresses of each order that may gain, best first, in rounds, each twice as long.
 
-    Each round searches twice as many orders twice as long, and takes twice as many steps.
+    Meanwhile the pairs of `two-step` come in, one order whenever none is left to search; each later round
+    begins with twice as many steps of the walk.
     """
     problem, data = orders.problem, orders.data
-    for name, order in orders_of_pairs(problem, context):
-        offer_by_rules(context, data, order, orders.add(name, order))
-    seconds, count = context.remaining() / ROUNDS, 1
+    seconds, steps = context.remaining() / ROUNDS, STEPS
+    searched: set[Order] = set()
     done: set[Order] = set()
-    walk = _walk(orders, context)
+    pairs, walk = orders_of_pairs(problem, context), _walk(orders, context)
     while not (context.closed or context.expired):
-        searched = [order for order in orders.open(context) if order not in done][:count]
-        for order in searched:
+        order = next((order for order in orders.open(context) if order not in searched), None)
+        if order is not None:
             began = context.elapsed()
+            searched.add(order)
             allocate(context, data, order, seconds)
-            if context.closed or context.expired:
-                break
             if context.elapsed() - began < seconds:
                 done.add(order)
-        for _ in range(STEPS * count):
-            next(walk)
-        if context.time_limit is None and not searched:
+        elif (pair := next(pairs, None)) is not None:
+            name, found = pair
+            offer_by_rules(context, data, found, orders.add(name, found))
+        elif context.time_limit is None and steps > STEPS:
             return Outcome()
-        seconds, count = 2 * seconds, 2 * count
+        else:
+            for _ in range(steps):
+                next(walk)
+            seconds, steps, searched = 2 * seconds, 2 * steps, set(done)
     return Outcome(reason="time" if context.expired else None)
 
 

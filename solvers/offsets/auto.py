@@ -20,6 +20,7 @@ from .greedy import PLACE
 from .local_search import IMPROVE
 from .models import CPSAT
 from .search import Found, Infeasible, Prepared, Search
+from .turns import search_components
 
 PATIENCE = 10
 """Steps of a search at one height before another is tried, at first."""
@@ -35,12 +36,12 @@ UNITS_PER_SECOND = 100_000_000
 
 def solve_auto(problem: Offsets, context: Context) -> Outcome:
     """Stop as soon as every component is done."""
-    return Components(problem, context).search(PARTS)
+    return search_components(Components(problem, context), PARTS)
 
 
 def solve_search(problem: Offsets, context: Context) -> Outcome:
     """Prove the bounds of the components, or lower their heights to them, by branch and bound alone."""
-    return Components(problem, context).search((PROVE, DESCEND))
+    return search_components(Components(problem, context), (PROVE, DESCEND))
 
 
 def prove(component: Component, context: ComponentContext) -> Outcome:
@@ -95,7 +96,7 @@ def _search(component: Component, context: ComponentContext, height: int, seed: 
 
 
 def _ended(reason: str) -> Outcome:
-    words = {"memory": "too large for the tables of the search", "incomplete": "nothing with pairs as one"}
+    words = {"memory": "too large for its tables", "incomplete": "it knows pairs as one buffer only"}
     return Outcome(reason="time" if reason == "time" else None, detail=words.get(reason, ""))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,25 +88,10 @@ class ComponentContext(Context):
 
 def component_context(components: Components, component: Component, whole: Context) -> ComponentContext:
     """Return the context of a component, with all the time that a context of the whole has left."""
-    left = whole.remaining()
-    return ComponentContext(
-        problem=whole.problem,
-        method=whole.method,
-        time_limit=None if left == float("inf") else left,
-        seed=whole.seed,
-        threads=whole.threads,
-        memory_limit=whole.memory_limit,
-        options=whole.options,
-        engine_options=whole.engine_options,
-        log=whole.log,
-        models=whole.models,
-        clock=whole.clock,
-        world=whole.world,
-        prepare=whole.prepare,
-        known=Known(turns=whole.known.turns),
-        components=components,
-        component=component,
-    )
+    inner = whole.inner(whole.problem)
+    common = {field.name: getattr(inner, field.name) for field in fields(Context)}
+    common |= {"world": whole.world, "known": Known(turns=whole.known.turns)}
+    return ComponentContext(**common, components=components, component=component)
 
 
 def checked(context: ComponentContext, offsets: Sequence[int]) -> Sequence[int]:

@@ -4,15 +4,12 @@ A *component* is what `lowtide.formulations.offsets.data` calls an independent p
 over one stretch of time. The height of a pool is the greatest height of its components, so the greatest
 proved bound of these bounds the pool, and a component whose height is within that bound is done, whatever its
 own optimum is.
-
-`Components.search` runs the parts of a method on each component in turns (`lowtide.solvers.portfolio`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +19,7 @@ from ...models.arrays import Integers
 from ...models.buffers import Buffers
 from ...models.problems.offsets import Offsets
 from ...models.verifier.allocation import verify_allocation
-from .. import portfolio
 from ..context import Context, Outcome
-from ..parts import Part
 
 if TYPE_CHECKING:
     from .search import Prepared
@@ -146,34 +141,6 @@ class Components:
         if value > component.bound:
             component.bound = value
             self._raise(proof, kind)
-
-    def search(self, parts: Sequence[Part]) -> Outcome:
-        """Run parts of a method on the open components, in turns; each is placed before any is improved."""
-        from .first_come import PLAIN, place_as_they_come
-
-        if any(component.data.count > PLAIN for component in self.open()):
-            self.context.prepare((".offsets.first_come",))
-        for component in self.open():
-            if component.offsets is None:
-                self.offer(component, place_as_they_come(component.data))
-        open_ = self.open()
-        if len(open_) == 1:
-            return self._searched(parts, open_[0], self.problem, self.context)
-        each = [
-            Part(name=f"component {k}", run=partial(self._searched, parts, component))
-            for k, component in enumerate(open_, 1)
-        ]
-        return self._ended(portfolio.run(each, self.problem, self.context))
-
-    def _searched(
-        self, parts: Sequence[Part], component: Component, problem: Offsets, context: Context
-    ) -> Outcome:
-        from .component_context import component_context
-
-        return self._ended(portfolio.run(parts, component, component_context(self, component, context)))
-
-    def _ended(self, outcome: Outcome) -> Outcome:
-        return self.outcome(outcome.reason, outcome.detail) if outcome.reason != "crash" else outcome
 
     def outcome(self, reason: str | None = None, words: str = "") -> Outcome:
         """Return how a method ends that has nothing more to do, or whose time is up; with its own words."""

@@ -42,6 +42,7 @@ from ..method import RunFunction, run_method
 from .auto import PARTS
 from .components import Components
 from .greedy import PLACE
+from .turns import search_components
 
 ROUNDS = 40
 """Rounds after which it ends: as many halvings as bring a device of a terabyte to single bytes."""
@@ -193,7 +194,7 @@ def _placed(buffers: Buffers, context: Context) -> tuple[Mapping[str, int] | Non
     offsets = Offsets(replace(buffers, pools=pools), satisfy=True)
     left = context.remaining()
     components = Components(offsets, context.inner(offsets, left / 8, "addresses: "))
-    components.search((PLACE,) if math.isinf(left) else PARTS)
+    search_components(components, (PLACE,) if math.isinf(left) else PARTS)
     ends: dict[str, int] = {}
     for component in components.all:
         end = component.data.unit * (component.bound if component.height is None else component.height)

@@ -38,6 +38,7 @@ from .components import Component, Components
 from .first_come import PLAIN, place_as_they_come
 from .layout import Layout, layout
 from .placing import place_plainly
+from .turns import search_components
 
 Place = Callable[[Layout, Integers, Integers, bool], Integers]
 
@@ -109,7 +110,7 @@ def greedy_keys(data: OffsetsData) -> dict[str, Integers]:
 
 def solve_greedy(problem: Offsets, context: Context) -> Outcome:
     """Offer the allocations of the portfolio, component by component, until nothing is to be gained."""
-    return Components(problem, context).search((PLACE,))
+    return search_components(Components(problem, context), (PLACE,))
 
 
 def place(component: Component, context: ComponentContext) -> Outcome:
@@ -123,8 +124,13 @@ def place(component: Component, context: ComponentContext) -> Outcome:
     return Outcome(reason="time" if is_short(component.data, context.remaining()) else None)
 
 
+def seconds_of_placings(count: int) -> float:
+    """Estimate the time of all placements of so many buffers."""
+    return PLACINGS * count * (BUFFER_SECONDS + PAIR_SECONDS * count)
+
+
 def _seconds(component: Component) -> float:
-    return PLACINGS * component.data.count * (BUFFER_SECONDS + PAIR_SECONDS * component.data.count)
+    return seconds_of_placings(component.data.count)
 
 
 PLACE = Part(name="greedy", run=".offsets.greedy:place", gives=PLAN, seconds=_seconds)

@@ -36,6 +36,7 @@ from .component_context import ComponentContext
 from .components import Component, Components
 from .greedy import GREEDY_KERNELS, PLACE, greedy_keys, is_short
 from .layout import Layout, layout
+from .turns import search_components
 
 if TYPE_CHECKING:
     from .dense_kernel import Differences
@@ -214,7 +215,7 @@ class _Search:
 
 def solve_local_search(problem: Offsets, context: Context) -> Outcome:
     """Improve the greedy allocation of each component until nothing is to be gained or the time is up."""
-    return Components(problem, context).search((PLACE, IMPROVE))
+    return search_components(Components(problem, context), (PLACE, IMPROVE))
 
 
 def improve(component: Component, context: ComponentContext) -> Outcome:

@@ -27,6 +27,7 @@ from ..engines.supervise import LATE_SECONDS, OVERRUN_SECONDS
 from ..parts import Part
 from .component_context import ComponentContext, checked
 from .components import Component, Components
+from .turns import search_components
 
 FIRST_TURN = 0.5
 """Seconds of the first run."""
@@ -47,7 +48,7 @@ def solve_cpsat(problem: Offsets, context: Context) -> Outcome:
     """Solve the model of rectangles, or of sections, by components, from what is known or first fit."""
     if context.log is not None:
         check_log(context.log)
-    return Components(problem, context).search((CPSAT,))
+    return search_components(Components(problem, context), (CPSAT,))
 
 
 def run_cpsat(component: Component, context: ComponentContext) -> Outcome:
@@ -77,7 +78,7 @@ def solve_milp(problem: Offsets, context: Context) -> Outcome:
     if context.log is not None:
         check_log(context.log)
     part = Part(name="milp", run=".offsets.models:run_milp", first=True, pauses=False)
-    return Components(problem, context).search((part,))
+    return search_components(Components(problem, context), (part,))
 
 
 def run_milp(component: Component, context: ComponentContext) -> Outcome:

@@ -81,8 +81,9 @@ def tables_of(data: OffsetsData) -> Generator[None, None, Tables | None]:
     if done[-1] > LARGEST:
         return None
     met = np.concatenate((member, owner[starts]))
-    lefts, rights = [], []
-    first, most = 0, max(1, BLOCK // data.count)
+    near = np.empty(done[-1], dtype=np.int32)
+    near_pointer = np.zeros(data.count + 1, dtype=np.int64)
+    first, most, end = 0, max(1, BLOCK // data.count), 0
     while first < data.count:
         last = int(np.searchsorted(done, done[first] + BLOCK, side="right")) - 1
         last = max(first + 1, min(last, first + most, data.count))
@@ -95,12 +96,14 @@ def tables_of(data: OffsetsData) -> Generator[None, None, Tables | None]:
             left, right = np.divmod(np.flatnonzero(table), data.count)
             left += first
         apart = left != right
-        lefts.append(left[apart])
-        rights.append(right[apart].astype(np.int32))
-        first = last
+        found = right[apart]
+        near[end : end + len(found)] = found
+        near_pointer[first + 1 : last + 1] = end + np.cumsum(
+            np.bincount(left[apart] - first, minlength=last - first)
+        )
+        first, end = last, end + len(found)
         yield
-    near_pointer = _pointer(np.concatenate(lefts), data.count)
-    return Tables(data, _kinds(data), pointer, member, witness, near_pointer, np.concatenate(rights))
+    return Tables(data, _kinds(data), pointer, member, witness, near_pointer, near[:end])
 
 
 class Arrays:

@@ -40,6 +40,7 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...offsets.components import Components
 from ...offsets.greedy import PLACE
+from ...offsets.turns import search_components
 from .autotm_prices import Dual
 
 NEAR = 10
@@ -138,7 +139,7 @@ def place(problem: Placement, plan: Plan, rule: str, context: Context) -> Placed
     offsets = Offsets(free)
     inner = context.inner(offsets, context.remaining(), "")
     components = Components(offsets, inner)
-    components.search((PLACE,) if rule == "greedy" else ())
+    search_components(components, (PLACE,) if rule == "greedy" else ())
     if inner.answer is None:
         return None
     needed = dict.fromkeys(free.pools, 0)

@@ -11,9 +11,9 @@ import pytest
 import lowtide as lt
 from lowtide.models.buffers import Buffer, Buffers
 from lowtide.solvers.context import Context
-from lowtide.solvers.offsets.first_come import place_as_they_come
 from lowtide.solvers.offsets.component_context import checked, component_context
 from lowtide.solvers.offsets.components import Components
+from lowtide.solvers.offsets.first_come import place_as_they_come
 from tests.oracles.brute_offsets import brute_offsets, random_set
 
 METHODS = ("cpsat", "cpsat-sections", "milp")
