@@ -10,11 +10,15 @@ from ..context import Context
 from ..offsets.auto import PARTS, PROVE
 from ..offsets.components import Components
 from ..offsets.greedy import PLACE
+from ..offsets.models import CPSAT
 from ..offsets.turns import search_components
 from ..parts import Part
 
 QUICK = (PROVE, PLACE)
 """Branch and bound at the least height that is not refuted, and greedy placements."""
+
+FINITE = tuple(part for part in PARTS if part is not CPSAT)
+"""Those that end without a time limit."""
 
 
 def allocate(

@@ -20,7 +20,7 @@ ROOM = Room(
         Method(
             "auto",
             ".arena.auto:solve_auto",
-            "least peaks as bounds, the addresses of their orders, a walk over orders, CP-SAT",
+            "least peaks as bounds, orders with their addresses, and CP-SAT in turns",
             proves=OPTIMUM,
             late=True,
             engine="cpsat",

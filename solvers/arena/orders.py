@@ -16,8 +16,9 @@ from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import precedence
 from ...models.problems.arena import Arena
 from ..context import Context, Outcome
+from ..offsets.auto import PARTS
 from ..offsets.components import addresses
-from .allocating import QUICK, allocate
+from .allocating import FINITE, QUICK, allocate
 from .methods import ORDERS
 from .two_step import ALLOCATIONS, order_by
 
@@ -69,6 +70,7 @@ def search_orders(orders: Orders, context: Context) -> Outcome:
     """
     problem, data = orders.problem, orders.data
     seconds, steps = context.remaining() / ROUNDS, STEPS
+    parts = FINITE if context.time_limit is None else PARTS
     searched: set[Order] = set()
     done: set[Order] = set()
     pairs, walk = orders_of_pairs(problem, context), _walk(orders, context)
@@ -77,7 +79,7 @@ def search_orders(orders: Orders, context: Context) -> Outcome:
         if order is not None:
             began = context.elapsed()
             searched.add(order)
-            allocate(context, data, order, seconds)
+            allocate(context, data, order, seconds, parts)
             if context.elapsed() - began < seconds:
                 done.add(order)
         elif (pair := next(pairs, None)) is not None:

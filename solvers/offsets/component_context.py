@@ -25,12 +25,15 @@ class ComponentContext(Context):
     ----------
     components, component
         Where they go.
+    unit
+        Bytes in which turns count heights; 1 for a run of a solver, which has the component's own units.
     floor
         The least height that a model knows of: bounds up to it prove nothing about the component.
     """
 
     components: Components
     component: Component
+    unit: int = 1
     floor: int = 0
 
     @property
@@ -50,19 +53,19 @@ class ComponentContext(Context):
 
     @property
     def incumbent(self) -> int | None:
-        """Their height."""
-        return self.component.height
+        """Their height in bytes."""
+        return None if self.component.height is None else self.component.height * self.unit
 
     @property
     def bound(self) -> int:
-        """The best proved bound on the height."""
-        return self.component.bound
+        """The best proved bound on the height in bytes."""
+        return self.component.bound * self.unit
 
     def offer(self, item: Any) -> int:
-        """Take offsets of the component, if there are any; return the best height."""
+        """Take offsets of the component, if there are any; return the best height in units."""
         if len(item):
             self.components.offer(self.component, np.array(item, dtype=np.int64))
-        return -1 if self.incumbent is None else self.incumbent
+        return -1 if self.component.height is None else self.component.height
 
     def raise_bound(
         self,
@@ -82,7 +85,7 @@ class ComponentContext(Context):
         limit = min(seconds, self.remaining())
         own = component_context(self.components, self.component, self)
         own.time_limit = None if limit == float("inf") else limit
-        own.floor, own.seed = floor, seed
+        own.unit, own.floor, own.seed = 1, floor, seed
         return own
 
 
@@ -91,7 +94,8 @@ def component_context(components: Components, component: Component, whole: Conte
     inner = whole.inner(whole.problem)
     common = {field.name: getattr(inner, field.name) for field in fields(Context)}
     common |= {"world": whole.world, "known": Known(turns=whole.known.turns)}
-    return ComponentContext(**common, components=components, component=component)
+    unit = component.data.unit
+    return ComponentContext(**common, components=components, component=component, unit=unit)
 
 
 def checked(context: ComponentContext, offsets: Sequence[int]) -> Sequence[int]:

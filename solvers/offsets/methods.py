@@ -20,7 +20,7 @@ ROOM = Room(
         Method(
             "auto",
             ".offsets.auto:solve_auto",
-            "greedy first; then branch and bound, local searches and CP-SAT in turns",
+            "branch and bound, greedy placements, local search and CP-SAT in turns",
             proves=OPTIMUM,
             late=True,
             engine="cpsat",
