@@ -22,7 +22,7 @@ from ...formulations.arena.stacks import Stacks, apart, stacks, threshold_for
 from ...models.problems.arena import Arena
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
-from ..offsets.greedy import GREEDY_KERNELS, seconds_of_placings
+from ..offsets.greedy import GREEDY_KERNELS, seconds_of_placing
 from ..parts import PLAN, Part
 from ..peak.auto import solve_auto as solve_peak
 from ..portfolio import run
@@ -66,7 +66,7 @@ class _Search:
                 name="orders",
                 run=self.search,
                 gives=PLAN,
-                seconds=lambda problem: seconds_of_placings(len(self.orders.data.pieces)),
+                seconds=lambda problem: seconds_of_placing(len(self.orders.data.pieces)),
                 kernels=GREEDY_KERNELS,
             ),
             Part(name="cpsat", run=".arena.models:solve_joint", seconds=self.seconds_of_model, pauses=False),

@@ -36,18 +36,14 @@ from ..parts import PLAN, Part
 from .component_context import ComponentContext
 from .components import Component, Components
 from .first_come import PLAIN, place_as_they_come
-from .layout import Layout, layout
+from .layout import PAIR_SECONDS, Layout, is_short, layout
 from .placing import place_plainly
 from .turns import search_components
 
 Place = Callable[[Layout, Integers, Integers, bool], Integers]
 
-PAIR_SECONDS = 5e-10
-"""Seconds that placing all takes for each pair of buffers, at most but for the tightest holes: 4.6 s for
-100,000 buffers of a tree."""
-
-PLACINGS, BUFFER_SECONDS = 14, 3e-5
-"""Placements of the portfolio, and seconds that one takes for each buffer besides."""
+BUFFER_SECONDS = 3e-5
+"""Seconds that placing takes for each buffer besides; what an allocator at run time takes in all, at most."""
 
 GREEDY_KERNELS = (".offsets.first_come", ".offsets.placing_kernel")
 
@@ -87,11 +83,6 @@ def greedy_offsets(
             yield f"{name}, {'best' if best_fit else 'first'} fit", place(places, order, none, best_fit)
 
 
-def is_short(data: OffsetsData, seconds: float) -> bool:
-    """Return whether placing all buffers of a part once more may take longer than so many seconds."""
-    return seconds <= PAIR_SECONDS * data.count**2
-
-
 def greedy_keys(data: OffsetsData) -> dict[str, Integers]:
     """Return each order, the most promising first, as a value by buffer; the highest is placed first."""
     life = data.last - data.first
@@ -121,16 +112,16 @@ def place(component: Component, context: ComponentContext) -> Outcome:
         context.offer(offsets)
         if context.closed or context.expired:
             break
-    return Outcome(reason="time" if is_short(component.data, context.remaining()) else None)
+    return Outcome(reason="time" if context.expired else None)
 
 
-def seconds_of_placings(count: int) -> float:
-    """Estimate the time of all placements of so many buffers."""
-    return PLACINGS * count * (BUFFER_SECONDS + PAIR_SECONDS * count)
+def seconds_of_placing(count: int) -> float:
+    """Estimate the time of placing so many buffers once."""
+    return count * (BUFFER_SECONDS + PAIR_SECONDS * count)
 
 
 def _seconds(component: Component) -> float:
-    return seconds_of_placings(component.data.count)
+    return component.data.count * BUFFER_SECONDS
 
 
 PLACE = Part(name="greedy", run=".offsets.greedy:place", gives=PLAN, seconds=_seconds)

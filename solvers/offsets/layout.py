@@ -9,6 +9,10 @@ import numpy as np
 from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
 
+PAIR_SECONDS = 5e-10
+"""Seconds that placing all takes for each pair of buffers, at most but for the tightest holes: 4.6 s for
+100,000 buffers of a tree."""
+
 
 class Layout(NamedTuple):
     """A part; memory is linear in rectangles and in-place pairs.
@@ -53,3 +57,8 @@ def layout(data: OffsetsData) -> Layout:
         partner=np.ascontiguousarray(both[:, 1]),
         partner_at=np.searchsorted(both[:, 0], np.arange(data.count + 1)).astype(np.int64),
     )
+
+
+def is_short(data: OffsetsData, seconds: float) -> bool:
+    """Return whether placing all buffers of a part once more may take longer than so many seconds."""
+    return seconds <= PAIR_SECONDS * data.count**2

@@ -34,8 +34,8 @@ from ..engines.compilation import estimated_seconds
 from ..parts import PLAN, Part
 from .component_context import ComponentContext
 from .components import Component, Components
-from .greedy import GREEDY_KERNELS, PLACE, greedy_keys, is_short
-from .layout import Layout, layout
+from .greedy import GREEDY_KERNELS, PLACE, greedy_keys, seconds_of_placing
+from .layout import Layout, is_short, layout
 from .turns import search_components
 
 if TYPE_CHECKING:
@@ -228,11 +228,11 @@ def improve(component: Component, context: ComponentContext) -> Outcome:
         context.offer(offsets)
         if context.closed or context.expired:
             break
-    return Outcome(reason=None if math.isinf(context.remaining()) else "time")
+    return Outcome(reason="time" if context.expired else None)
 
 
 def _seconds(component: Component) -> float:
-    return PLACE.seconds(component) + estimated_seconds(KERNELS)
+    return seconds_of_placing(component.data.count) + estimated_seconds(KERNELS)
 
 
 IMPROVE = Part(

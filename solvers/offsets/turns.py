@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from ...models.problems.offsets import Offsets
@@ -12,6 +13,7 @@ from ..portfolio import run
 from .component_context import component_context
 from .components import Component, Components
 from .first_come import PLAIN, place_as_they_come
+from .layout import is_short
 
 
 def search_components(components: Components, parts: Sequence[Part]) -> Outcome:
@@ -24,12 +26,16 @@ def search_components(components: Components, parts: Sequence[Part]) -> Outcome:
             components.offer(component, place_as_they_come(component.data))
     open_ = components.open()
     if len(open_) == 1:
-        return _searched(components, parts, open_[0], components.problem, context)
-    each = [
-        Part(name=f"component {k}", run=partial(_searched, components, parts, component))
-        for k, component in enumerate(open_, 1)
-    ]
-    return _ended(components, run(each, components.problem, context)) if open_ else components.outcome()
+        outcome = _searched(components, parts, open_[0], components.problem, context)
+    else:
+        each = [
+            Part(name=f"component {k}", run=partial(_searched, components, parts, component))
+            for k, component in enumerate(open_, 1)
+        ]
+        outcome = _ended(components, run(each, components.problem, context)) if each else components.outcome()
+    # Parts end by themselves, too, where placing once more takes longer than what is left.
+    short = any(is_short(component.data, context.remaining()) for component in components.open())
+    return replace(outcome, reason=outcome.reason or ("time" if short else None))
 
 
 def _searched(

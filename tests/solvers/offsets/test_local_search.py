@@ -15,7 +15,6 @@ from lowtide.models.buffers import Buffer, Buffers
 from lowtide.models.problems.offsets import Offsets
 from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.solvers.context import Context
-from lowtide.solvers.offsets import greedy
 from lowtide.solvers.offsets.greedy import greedy_offsets
 from lowtide.solvers.offsets.layout import layout
 from lowtide.solvers.offsets.local_search import OUT, improved_offsets, solve_local_search
@@ -166,7 +165,7 @@ def test_nothing_is_placed_anew_that_would_take_longer_than_what_is_left() -> No
 def test_it_ends_where_placing_once_more_would_take_longer_than_what_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(greedy, "PAIR_SECONDS", 1e9)
+    monkeypatch.setattr("lowtide.solvers.offsets.layout.PAIR_SECONDS", 1e9)
     problem = Offsets(larger_set(Random(3), 60))
     context = Context(problem=problem, time_limit=60)
     assert solve_local_search(problem, context).reason == "time"
