@@ -67,15 +67,7 @@ class ComponentContext(Context):
             self.components.offer(self.component, np.array(item, dtype=np.int64))
         return -1 if self.component.height is None else self.component.height
 
-    def raise_bound(
-        self,
-        value: int,
-        proof: str = "exact",
-        *,
-        kind: str | None = None,
-        evidence: Any = None,
-        averages: bool = False,
-    ) -> None:
+    def raise_bound(self, value: int, proof: str = "exact", *, kind: str | None = None, **_: Any) -> None:
         """Take a proved bound on the height of the component."""
         if value > self.floor:
             self.components.raise_bound(self.component, value, proof, kind=kind)

@@ -153,7 +153,8 @@ class Components:
         lacking = [p for p in self.all if p.height is not None and p.height > _most(p)]
         if lacking and self.context.incumbent is None:
             height = max(p.height * p.data.unit for p in lacking if p.height is not None)
-            words = f"the lowest allocation found needs {height} bytes, more than the capacity"
+            high = f"the lowest allocation found needs {height} bytes, more than the capacity"
+            words = "; ".join(filter(None, (high, words)))
         return Outcome(reason=reason, detail=words)
 
     def _excess(self) -> list[tuple[str, int, int]]:

@@ -120,11 +120,12 @@ def seconds_of_placing(count: int) -> float:
     return count * (BUFFER_SECONDS + PAIR_SECONDS * count)
 
 
-def _seconds(component: Component) -> float:
-    return component.data.count * BUFFER_SECONDS
-
-
-PLACE = Part(name="greedy", run=".offsets.greedy:place", gives=PLAN, seconds=_seconds)
+PLACE = Part(
+    name="greedy",
+    run=".offsets.greedy:place",
+    gives=PLAN,
+    seconds=lambda component: component.data.count * BUFFER_SECONDS,
+)
 
 
 def placer(data: OffsetsData) -> Place:

@@ -231,10 +231,10 @@ def improve(component: Component, context: ComponentContext) -> Outcome:
     return Outcome(reason="time" if context.expired else None)
 
 
-def _seconds(component: Component) -> float:
-    return seconds_of_placing(component.data.count) + estimated_seconds(KERNELS)
-
-
 IMPROVE = Part(
-    name="local search", run=".offsets.local_search:improve", gives=PLAN, seconds=_seconds, kernels=KERNELS
+    name="local search",
+    run=".offsets.local_search:improve",
+    gives=PLAN,
+    seconds=lambda component: seconds_of_placing(component.data.count) + estimated_seconds(KERNELS),
+    kernels=KERNELS,
 )

@@ -121,11 +121,11 @@ def run_milp(component: Component, context: ComponentContext) -> Outcome:
     return outcome
 
 
-def _seconds(component: Component) -> float:
-    return rectangles_cpsat.size(component.data).terms / TERMS_PER_SECOND
-
-
-CPSAT = Part(name="cpsat", run=".offsets.models:run_cpsat", seconds=_seconds)
+CPSAT = Part(
+    name="cpsat",
+    run=".offsets.models:run_cpsat",
+    seconds=lambda component: rectangles_cpsat.size(component.data).terms / TERMS_PER_SECOND,
+)
 
 
 class _Runs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from ...models.problems.offsets import Offsets
@@ -32,10 +31,10 @@ def search_components(components: Components, parts: Sequence[Part]) -> Outcome:
             Part(name=f"component {k}", run=partial(_searched, components, parts, component))
             for k, component in enumerate(open_, 1)
         ]
-        outcome = _ended(components, run(each, components.problem, context)) if each else components.outcome()
+        outcome = run(each, components.problem, context) if each else Outcome()
     # Parts end by themselves, too, where placing once more takes longer than what is left.
     short = any(is_short(component.data, context.remaining()) for component in components.open())
-    return replace(outcome, reason=outcome.reason or ("time" if short else None))
+    return components.outcome(outcome.reason or ("time" if short else None), outcome.detail)
 
 
 def _searched(
@@ -45,10 +44,5 @@ def _searched(
     refused = {part.name: part.refuses(component) for part in parts}
     if all(refused.values()):  # the engine would take it for a lack of time
         return components.outcome(words="; ".join(f"{name}: {why}" for name, why in refused.items()))
-    return _ended(components, run(parts, component, component_context(components, component, context)))
-
-
-def _ended(components: Components, outcome: Outcome) -> Outcome:
-    if outcome.reason == "crash":
-        return outcome
+    outcome = run(parts, component, component_context(components, component, context))
     return components.outcome(outcome.reason, outcome.detail)
