@@ -12,10 +12,11 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
    left (`ROUGHLY`).
 3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
    alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
-   time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first; where none
-   has changed anything, all of it is: then all have equal parts of the time. A part that cannot be paused
-   gets half (`PIECE`) of what is left, or its estimate, in one piece, unless that is more than is left; and
-   again only with twice the time, or with all that is left where no other part can use it.
+   time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first, unless each
+   of them has had more than the former; where none has changed anything, all of it is: then all have equal
+   parts of the time. A part that cannot be paused gets half (`PIECE`) of what is left, or its estimate, in
+   one piece, unless that is more than is left; and again only with twice the time, or with all that is left
+   where no other part can use it.
 
 Without a limit each part runs to its end, in order: the result depends on nothing but the question.
 
@@ -141,19 +142,18 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
             continue
         improving = [w for w in open_ if w.rate > 0]
         others = [w for w in open_ if w.rate <= 0]
-        resting = not improving or (others and idle < FLOOR * total)
-        work = (
-            min(others, key=lambda w: w.waits_longest)
-            if resting
-            else max(improving, key=lambda w: (w.rate, -w.number))
-        )
-        if not work.part.pauses:
-            seconds = _piece(work, left) if len(open_) > 1 else left
+        least = min(others, key=lambda w: w.waits_longest, default=None)
+        best = max(improving, key=lambda w: (w.rate, -w.number), default=None)
+        resting = best is None or (least is not None and idle < FLOOR * total and least.used <= best.used)
+        chosen = least if resting else best
+        assert chosen is not None
+        if not chosen.part.pauses:
+            seconds = _piece(chosen, left) if len(open_) > 1 else left
         elif resting and improving:
             seconds = early
         else:
-            seconds = max(early, min(AGAIN * work.last, left / LONGEST))
-        spent = _give(work, problem, context, seconds)
+            seconds = max(early, min(AGAIN * chosen.last, left / LONGEST))
+        spent = _give(chosen, problem, context, seconds)
         total += spent
         idle += spent if resting else 0.0
 
