@@ -39,9 +39,14 @@ class Clock:
         """Return the time on this clock."""
         return (self.source() if self.whole is None else self.whole.now()) - self.paused
 
+    @property
+    def turn_over(self) -> bool:
+        """Whether its turn is over."""
+        return self.now() >= self.turn_ends
+
     def look(self) -> float:
         """Return the seconds until the work must have ended, pausing first where its turn is over."""
-        if self.pause is not None and self.now() >= self.turn_ends:
+        if self.pause is not None and self.turn_over:
             self.pause()
         return self.left()
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import math
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..context import Context
@@ -77,9 +77,12 @@ class Supervisor:
         Why the solver was asked to stop: "interrupted", "memory", "time"; None if it was not.
     abandoned
         Whether it went on nevertheless, and was left alone.
+    meanwhile
+        Called now and then by the thread that waits.
     """
 
     context: Context
+    meanwhile: Callable[[], None] = lambda: None
     reason: str | None = None
     abandoned: bool = False
     _error: BaseException | None = None
@@ -161,6 +164,7 @@ class Supervisor:
     def _watch(self, used: int | None) -> None:
         """Return when the solver has ended, or has not stopped in time after it was asked to."""
         while not self._done.wait(POLL_SECONDS):
+            self.meanwhile()
             if self._give_up is not None:
                 self._stop()  # again: the first time may have been before the solver listened
                 if time.perf_counter() > self._give_up:
@@ -175,7 +179,7 @@ class Supervisor:
 
     def _why_stop(self, used: int | None) -> str | None:
         context = self.context
-        if context.time_limit is not None and context.elapsed() > context.ends + OVERRUN_SECONDS:
+        if _seconds_left(context) < -OVERRUN_SECONDS:
             return "time"
         if context.memory_limit is not None and used is not None:
             now = resident_bytes()
@@ -201,30 +205,71 @@ def guarded(solve: Callable[[], object], crashes: list[str]) -> Callable[[], Non
     return work
 
 
-def run_passes(context: Context, seconds: float, stop: Integers, go: Callable[[], None]) -> str | None:
-    """Run compiled passes in a thread, for some time at most; say why they were asked to stop, if they were.
+def run_passes(
+    context: Context, stop: Integers, go: Callable[[Callable[[], bool]], None], least: float = 0.0
+) -> str | None:
+    """Run compiled passes in a thread; say why they were asked to stop, if they were.
 
     Parameters
     ----------
     context
-        Its limits count too.
-    seconds
-        May be infinite.
+        Its limits hold. Where its turn is over (`lowtide.solvers.portfolio`), the passes stand still, from
+        their next look at the clock until its next turn.
     stop
-        One number; passes end soon after it is set to 1.
+        One number; passes end soon after it is set to 1, which it is when the time is up.
+    go
+        Runs them, given their clock: a function that returns whether they are to end.
+    least
+        Seconds that they have in any case.
     """
-
-    def end() -> None:
-        stop[0] = 1
-
-    timer = threading.Timer(seconds, end) if math.isfinite(seconds) else None
-    if timer is not None:
-        timer.daemon = True
-        timer.start()
-    supervisor = Supervisor(context)
+    passes = _Passes(context, stop, time.perf_counter() + least)
+    supervisor = Supervisor(context, meanwhile=passes.watch)
     try:
-        supervisor.run(go, end)
+        supervisor.run(partial(go, passes.expired), passes.end)
     finally:
-        if timer is not None:
-            timer.cancel()
+        passes.end()
     return supervisor.reason
+
+
+@dataclass(eq=False)
+class _Passes:
+    """Passes in a thread that stand still while the part that they belong to has no turn."""
+
+    context: Context
+    stop: Integers
+    soonest: float
+    _asked: threading.Event = field(default_factory=threading.Event)
+    _rests: threading.Event = field(default_factory=threading.Event)
+    _goes_on: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def expired(self) -> bool:
+        """Return whether the passes are to end; wait for the next turn first. Called in their thread."""
+        if self._asked.is_set() and not self.stop[0]:
+            self._rests.set()
+            self._goes_on.acquire()
+        return bool(self.stop[0]) or self._is_over()
+
+    def watch(self) -> None:
+        """Pause the part once its passes stand still, and end them with the time. Called while they run."""
+        if self._rests.is_set():
+            self._asked.clear()
+            self._rests.clear()
+            self.context.remaining()  # returns at the next turn
+            self._goes_on.release()
+        elif self.context.clock.turn_over:
+            self._asked.set()
+        if self._is_over():
+            self.end()
+
+    def end(self) -> None:
+        """Have them end soon."""
+        self.stop[0] = 1
+        self._goes_on.release()
+
+    def _is_over(self) -> bool:
+        return _seconds_left(self.context) <= 0 and time.perf_counter() >= self.soonest
+
+
+def _seconds_left(context: Context) -> float:
+    """Return the same as `Context.remaining`, below 0 too, without waiting for a turn."""
+    return min(context.ends - context.elapsed(), context.clock.left())

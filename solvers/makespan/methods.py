@@ -75,7 +75,7 @@ ROOM = Room(
         Method(
             "auto",
             ".makespan.auto:solve_auto",
-            "bounds, list schedules, local search, label setting, then CP-SAT with what they find",
+            "list schedules and bounds, then searches, labels, bounds by heavy ops and CP-SAT in turns",
             proves=OPTIMUM,
             engine="cpsat",
             kernels=ALL,
@@ -126,11 +126,11 @@ ROOM = Room(
         ),
         Method(
             "local-search",
-            ".makespan.auto:solve_local_search",
+            ".makespan.lists.local_search:solve_local_search",
             "annealing over priorities and fallback orders, each decoded by the list scheduler",
             proves=BOUND,
             options=(Option("moves", 10_000, "without a better schedule, after which it ends"),),
-            kernels=ALL,
+            kernels=LISTS,
         ),
         Method(
             "lns",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from lowtide.models.problems.problem import Problem
 from lowtide.solvers.clock import Clock
 from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.engines import supervise
 from lowtide.solvers.parts import Part
 from lowtide.solvers.portfolio import run
 
@@ -244,3 +247,33 @@ def test_what_is_paused_at_the_end_is_unwound() -> None:
     parts = [Part(name="careful", run=careful), world.searching("other", lambda used: 5)]
     run(parts, NUMBERS, world.context(1.0))
     assert ended == ["careful"]
+
+
+def test_passes_in_a_thread_stand_still_between_the_turns_of_their_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervise, "POLL_SECONDS", 0.001)
+    world, made, still = World(), [0], list[bool]()
+
+    def passes(problem: Problem, context: Context) -> Outcome:
+        def go(expired: Callable[[], bool]) -> None:
+            while not expired():
+                made[0] += 1
+                world.work("passes", 0.0005)
+                time.sleep(0.001)
+
+        return Outcome(reason=supervise.run_passes(context, np.zeros(1, dtype=np.int64), go) or "time")
+
+    def other(problem: Problem, context: Context) -> Outcome:
+        while not context.expired:
+            before = made[0]
+            world.work("other", 0.01)
+            time.sleep(0.005)
+            still.append(made[0] == before)
+        return Outcome(reason="time")
+
+    parts = (Part(name="passes", run=passes), Part(name="other", run=other))
+    run(parts, NUMBERS, world.context(0.4))
+    assert made[0]
+    assert still
+    assert all(still)

@@ -135,7 +135,7 @@ def test_interrupted_solve_leaves_its_schedule(monkeypatch: pytest.MonkeyPatch) 
     def interrupt(*arguments: Any, **named: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lowtide.solvers.makespan.auto.search", interrupt)
+    monkeypatch.setattr("lowtide.solvers.makespan.lists.local_search.search", interrupt)
     problem = lt.Makespan(lt.load("gen:tasks?shape=layered&n=30&seed=1"), processors=2)
     curve = lt.sweep_memory(problem, 4, threads=1, method="local-search")
     assert curve.reason == "interrupted"

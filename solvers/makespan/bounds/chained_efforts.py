@@ -35,6 +35,8 @@ tails is common in scheduling; between pairs of ops and chained, it is the suite
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,8 +58,8 @@ LARGEST = 2**53
 """Sums below it are exact as doubles."""
 
 
-def chained_efforts(data: MakespanData) -> int:
-    """Return the bound in ticks.
+def chained_efforts(data: MakespanData, expired: Callable[[], bool] = lambda: False) -> int:
+    """Return the bound in ticks; once `expired` holds, that of the efforts that have been chained.
 
     Examples
     --------
@@ -80,6 +82,8 @@ def chained_efforts(data: MakespanData) -> int:
         return max((int(_ticks(e.sum(keepdims=True), per_tick)[0]) for e, per_tick in tried), default=0)
     hubs, before, behind = _relatives(data)
     for effort, per_tick in tried:
+        if expired():
+            break
         best = max(best, _chained(data, hubs, before, behind, effort, per_tick))
     return best
 

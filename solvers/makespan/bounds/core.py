@@ -17,13 +17,44 @@ Source: the suite's own; leaving out activities is a common relaxation in projec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ....models.derived.memory import sequential_memory
 from ....models.derived.precedence import precedence
-from ....models.graph import Graph, Op, Tensor
+from ....models.graph import Accounting, Graph, Op, Tensor
 from ....models.problems.makespan import Makespan
+from ...context import Context, Outcome
+
+CORES = (12, 16, 20, 24, 28, 32, 40)
+"""Ops of the cores that bound a graph, one after another."""
+
+
+def no_cores(problem: Makespan) -> str:
+    """Return why the problem is not bounded by cores; empty if it is."""
+    if problem.memory is not None and problem.graph.accounting is Accounting.COEXIST and problem.identical:
+        return ""
+    return "expected a memory limit, accounting 'coexist' and identical processors"
+
+
+def bound_by_cores(
+    problem: Makespan, context: Context, *, solve: Callable[[Makespan, Context], Outcome]
+) -> Outcome:
+    """Raise the bound by those of larger and larger cores, until one is not solved in time."""
+    outcome = Outcome()
+    for count in (count for count in CORES if count < len(problem.graph.ops)):
+        core = core_problem(problem, count)
+        inner = context.inner(core, prefix=f"core of {count} ops: ")
+
+        def hand_on(inner: Context = inner) -> None:
+            if inner.bound is not None:
+                context.raise_bound(inner.bound, inner.proof or "exact", kind="core")
+
+        inner.changed = hand_on
+        outcome = solve(core, inner)
+        if context.closed or not inner.closed:
+            break
+    return outcome
 
 
 def core_problem(problem: Makespan, count: int) -> Makespan:

@@ -6,6 +6,8 @@ parts of this size where it can. The mathematics: `lowtide.solvers.makespan.labe
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,10 +15,11 @@ import numpy as np
 
 from ....formulations.makespan.data import MakespanData
 from ....models.errors import UsageError
+from ....models.graph import Accounting
 from ....models.problems.makespan import Makespan
 from ...context import Context, Outcome
 from ...engines.supervise import run_passes
-from ..lists.method import begin, offer_lists
+from ..lists.method import begin
 from ..lists.priorities import PRIORITIES
 from .ideals import Known, known_exactly
 from .meeting import Others, others_of
@@ -78,47 +81,43 @@ KEPT_BYTES = 200
 
 def solve_labels(problem: Makespan, context: Context) -> Outcome:
     """Solve by labels alone."""
-    started = begin(problem, context)
-    if isinstance(started, Outcome):
-        return started
-    offer_lists(problem, context, started, PRIORITIES)
-    if context.closed:
-        return Outcome()
-    if not has_labels(problem, started.data):
-        raise UsageError(
-            f"method label-setting: found {started.data.n} ops, accounting "
-            f"{problem.graph.accounting.value!r}, {len(problem.kinds)} kinds of processors; expected at most "
-            f"{MOST_OPS} ops, 'coexist', identical processors (method auto takes others)"
-        )
-    return set_labels(started.data, context)
+    started = begin(problem, context, PRIORITIES)
+    if isinstance(started, Outcome) or context.closed:
+        return started if isinstance(started, Outcome) else Outcome()
+    if words := no_labels(problem):
+        raise UsageError(f"method label-setting: {words} (method auto takes others)")
+    return set_labels(started.data, problem, context)
 
 
-def has_labels(problem: Makespan, data: MakespanData) -> bool:
-    """Return whether labels are for this problem."""
-    return problem.identical and shape_of(data) is not None
+def no_labels(problem: Makespan) -> str:
+    """Return why labels are not for this problem; empty if they are."""
+    n, accounting = len(problem.graph.ops), problem.graph.accounting
+    if n <= MOST_OPS and accounting is Accounting.COEXIST and problem.identical:
+        return ""
+    return (
+        f"found {n} ops, accounting {accounting.value!r}, {len(problem.kinds)} kinds of processors; "
+        f"expected at most {MOST_OPS} ops, 'coexist', identical processors"
+    )
 
 
-def set_labels(data: MakespanData, context: Context, seconds: float | None = None) -> Outcome:
-    """Search from the incumbent, for `seconds` at most; offer what is found, raise the bound."""
+def set_labels(data: MakespanData, problem: Makespan, context: Context) -> Outcome:
+    """Search from the incumbent; offer what is found, raise the bound."""
     shape = shape_of(data)
     assert shape is not None
     assert context.incumbent is not None
-    limit = context.remaining() if seconds is None else min(seconds, context.remaining())
     stop = np.zeros(1, dtype=np.int64)
     back = reversed_shape(data)
     run = _Run(
         data=data,
         context=context,
-        until=context.elapsed() + limit,
         stop=stop,
         forth=Direction(shape, Known(), uniform_prices(shape)),
         back=Direction(back, Known(), uniform_prices(back)),
     )
-
-    reason = run_passes(context, limit, stop, run.go)
+    reason = run_passes(context, stop, run.go)
     if context.closed:
         return Outcome()
-    return Outcome(reason=reason or ("time" if run.expired() else None), detail=run.detail)
+    return Outcome(reason=reason or ("time" if context.expired else None), detail=run.detail)
 
 
 @dataclass
@@ -139,8 +138,8 @@ class _Run:
     ----------
     data, context
         The problem; where the incumbent and the bound are.
-    until, stop
-        When it ends; a number that ends the kernels.
+    stop
+        A number that ends the kernels.
     forth, back
         The two directions of time.
     merges
@@ -149,24 +148,23 @@ class _Run:
         Samples.
     detail
         Why it ended without a proof.
+    expired
+        Whether it is to end; asked between sizes.
     """
 
     data: MakespanData
     context: Context
-    until: float
     stop: Integers
     forth: Direction
     back: Direction
     merges: bool = False
     draws: int = 0
     detail: str = ""
+    expired: Callable[[], bool] = lambda: False
 
-    def expired(self) -> bool:
-        return bool(self.stop[0]) or self.context.elapsed() >= self.until
-
-    def go(self) -> None:
+    def go(self, expired: Callable[[], bool]) -> None:
         """Ideals, prices, passes."""
-        context = self.context
+        context, self.expired = self.context, expired
         start = context.elapsed()
         self.find_prices()
         for name, form, width in (*FIRST, *((n, f, k * w) for w in WIDTHS for n, f, k in ROUND)):
@@ -184,7 +182,7 @@ class _Run:
             times = SAMPLED if self.is_near(NEAREST) else 1
             self.sample(context.elapsed() + times * (context.elapsed() - began))
         spent = context.elapsed() - start
-        self.sample(self.until if np.isfinite(self.until) else start + (1 + SAMPLED) * spent)
+        self.sample(math.inf if context.time_limit is not None else start + (1 + SAMPLED) * spent)
         self.detail = "" if context.closed or self.expired() else self.detail or "no wider pass"
 
     def sample(self, until: float) -> None:
@@ -216,10 +214,14 @@ class _Run:
         most = MOST_IDEALS
         if self.context.memory_limit is not None:
             most = min(most, self.context.memory_limit // IDEAL_BYTES)
-        enough = self.context.elapsed() + ENUMERATED * (self.until - self.context.elapsed())
+        enough = self.context.elapsed() + ENUMERATED * self.context.remaining()
         shape = self.forth.shape
         ideals = find_ideals(
-            shape, most, lambda: self.context.elapsed() >= enough, self.forth.known, stop=self.stop
+            shape,
+            most,
+            lambda: self.expired() or self.context.elapsed() >= enough,
+            self.forth.known,
+            stop=self.stop,
         )
         if ideals is None:
             return
@@ -231,7 +233,8 @@ class _Run:
         if sets is None:
             return
         self.context.progress(f"{len(sets.sets)} sets of ops that can run together")
-        prices = find_prices(shape, sets, self.context, max(0.1, 0.2 * (self.until - self.context.elapsed())))
+        seconds = max(0.1, 0.2 * self.context.remaining())
+        prices = find_prices(shape, sets, self.context, seconds, self.expired)
         self.forth.prices, self.back.prices = prices, prices.always
         bound = price_bound(shape, prices) * self.data.tick
         self.context.raise_bound(bound, kind="ops that can run together")

@@ -145,7 +145,13 @@ def uniform_prices(shape: Shape) -> Prices:
     return Prices(np.full((1, len(shape.duration)), SCALE, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
-def find_prices(shape: Shape, together: Together, context: Context, seconds: float) -> Prices:
+def find_prices(
+    shape: Shape,
+    together: Together,
+    context: Context,
+    seconds: float,
+    expired: Callable[[], bool] = lambda: False,
+) -> Prices:
     """Return vectors of prices, by row, the uniform ones first.
 
     Parameters
@@ -154,6 +160,8 @@ def find_prices(shape: Shape, together: Together, context: Context, seconds: flo
         For the limits of the linear programs.
     seconds
         For all of them.
+    expired
+        Whether to end, asked between them.
     """
     n = len(shape.duration)
     until = context.elapsed() + min(seconds, context.remaining())
@@ -163,7 +171,7 @@ def find_prices(shape: Shape, together: Together, context: Context, seconds: flo
         for least in sorted({0, n * k // VECTORS}):
             left = until - context.elapsed()
             member = _members(together.sets[together.latest >= least], n)
-            if left > 0 and (dual := _dual(shape, member, some, context, left)) is not None:
+            if left > 0 and not expired() and (dual := _dual(shape, member, some, context, left)) is not None:
                 rows.append(_integers(dual, member, SCALE * int(shape.numbers[0])))
                 ended.append(least)
     return Prices(np.array(rows, dtype=np.int64), np.array(ended, dtype=np.int64))

@@ -2,71 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....models.derived.memory import sequential_memory
 from ....models.problems.makespan import Makespan
 from ....models.problems.peak import Peak
-from ...context import Context
+from ...context import Context, Known, Outcome
+from ...peak.auto import PARTS
+from ...peak.bounds.cut_bound import working_set_bound
 from ...peak.orders.greedy import greedy_orders
-from ...peak.search.rounds import take_first_steps, widen
+from ...peak.series_parallel.dominant import conclude, series_parallel_order
+from ...portfolio import run
 
 LARGE = 20_000
 """Above so many ops nothing is begun once the time is up, and the reference order comes first."""
 
 
 @dataclass(frozen=True)
-class Fallback:
-    """An order within the memory, if one is known; the least peak is proved to be at least `bound` bytes."""
+class Within(Peak):
+    """Any order whose peak is at most so many bytes."""
 
-    order: tuple[int, ...] | None
-    bound: int
+    memory: int = 0
+
+    def satisfied(self, objective: int) -> bool:
+        """Return whether an order of this peak fits."""
+        return objective <= self.memory
 
 
-def find_fallback(problem: Makespan, context: Context, expired: Callable[[], bool]) -> Fallback:
-    """Search by the methods of `peak`, until an order fits or the bound is above the memory.
+def find_fallback(
+    problem: Makespan, context: Context, *, search: bool, orders: Known
+) -> tuple[int, ...] | None:
+    """Return an order within the memory; None if none is found in time, or the bound is above the memory.
 
-    Greedy orders come first (of large graphs the reference order), then the order in which a schedule that
-    the context knows starts the ops: where the sequential peak counts, that one fits. The order returned has
-    the least peak that was met on the way: a lower one leaves the scheduler more freedom.
+    Of a series-parallel graph the best order comes first, else greedy ones (of large graphs the reference
+    order), then the order in which a schedule that the context knows starts the ops: where the sequential
+    peak counts, that one fits; then what `auto` of `peak` finds. The order has the least peak that was met on
+    the way: a lower one leaves the scheduler more freedom.
 
-    Parameters
-    ----------
-    problem
-        What is scheduled.
-    context
-        Its limits, seed and threads hold here too.
-    expired
-        Whether to give up.
+    Not `search`: only what is there at once. What is known of `orders`, from a call before, counts; what is
+    found is left there.
     """
     graph = problem.relaxed
     if problem.memory is None:
-        return Fallback(tuple(range(len(graph.ops))), 0)
-    peak = Peak(graph)
-    inner = context.inner(peak, context.remaining(), "fallback order: ")
-    limit = problem.memory
-
-    def enough() -> bool:
-        known = inner.incumbent is not None and inner.incumbent <= limit
-        return known or (inner.bound is not None and inner.bound > limit)
-
-    large = len(graph.ops) > LARGE
-    if large:  # it is there at once
-        inner.offer(range(len(graph.ops)))
-    if not (large and expired()):
-        for first in greedy_orders(graph):
-            inner.offer(first)
-            if expired():
-                break
-    if context.answer is not None and not enough():
+        return tuple(range(len(graph.ops)))
+    peak = Within(graph, problem.memory)
+    inner = context.inner(peak, prefix="fallback order: ", known=orders)
+    if inner.bound is None:
+        _offer_first(peak, inner)
+    if context.answer is not None and not inner.closed:
         starts = context.answer
         inner.offer(sorted(range(len(graph.ops)), key=lambda i: (starts[i], i)))
-    if not enough() and not (large and expired()):
-        take_first_steps(peak, inner)
-    if not enough() and inner.bound is not None and not inner.closed:
-        widen(peak, inner, lambda: enough() or expired())
-    order = None
-    if inner.answer is not None and sequential_memory(graph).peak(inner.answer) <= limit:
-        order = tuple(inner.answer)
-    return Fallback(order, inner.bound or 0)
+
+    def look() -> None:
+        if inner.exact is not None and inner.exact[0] > peak.memory:
+            inner.known.infeasible = Outcome(infeasible=True)
+
+    look()
+    inner.changed = look
+    if search and not inner.infeasible:
+        run([part for part in PARTS if not part.first], peak, inner)
+    return None if inner.incumbent is None or inner.incumbent > peak.memory else tuple(inner.answer)
+
+
+def _offer_first(problem: Within, context: Context) -> None:
+    """Offer orders that are there at once, and bound them."""
+    graph = problem.graph
+    large = len(graph.ops) > LARGE
+    if large:  # it is there at once
+        context.offer(range(len(graph.ops)))
+    if not (large and context.expired):
+        if (best := series_parallel_order(graph)) is not None:
+            conclude(problem, context, best)
+            return
+        for order in greedy_orders(graph):
+            context.offer(order)
+            if context.expired:
+                break
+    if not context.closed:
+        context.raise_bound(working_set_bound(graph), kind="working set")

@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import count
 from random import Random
 
 import numpy as np
@@ -54,18 +55,43 @@ from ....formulations.makespan.data import MakespanData
 from ....models.arrays import Integers
 from ....models.derived.precedence import precedence
 from ....models.problems.makespan import Makespan, Starts
+from ...context import Context, Outcome
 from .filling_kernel import Target, anneal
 from .layout import Shop
+from .method import Started, ended
 
 HOTTEST, COLDEST = 0.25, 0.004
 """Temperatures, as parts of the mean duration."""
 
-ROUND, BATCH = 10_000, 30_000
-"""Moves of a round, per op; moves between looks at the clock."""
+ROUND, BATCH = 10_000, 200_000
+"""Moves of a round, per op; moves between looks at the clock, times ops: a few milliseconds."""
 
 NEAR, TIGHT, WIDTH = 0.1, 0.05, 3.0
 """Lateness of states that exchanges are tried from; the idle time S with which they are; how far apart ops
 of an exchange may start: in mean durations."""
+
+
+ROUNDS = 3
+"""Rounds without a faster schedule, after which it begins again from the fastest one that is known."""
+
+
+def search_filling(started: Started, problem: Makespan, context: Context) -> Outcome:
+    """Anneal sequences on lanes from the fastest schedule, again and again; without a time limit once."""
+    for turn in count():
+        fill(
+            problem,
+            started.data,
+            started.shop,
+            context.answer,
+            goal=lambda: context.bound or 0,
+            seed=context.seed + turn,
+            offer=context.offer,
+            stop=lambda: context.closed or context.expired,
+            rounds=ROUNDS,
+        )
+        if context.closed or context.expired or context.time_limit is None:
+            break
+    return ended(context)
 
 
 def fill(
@@ -99,17 +125,17 @@ def fill(
     mean = float(shop.duration.mean())
     best = np.array(starts, dtype=np.int64)
     fastest = int((best + shop.duration).max())
-    state, whole = _state(shop, best), ROUND * data.n
+    state, whole, batch = _state(shop, best), ROUND * data.n, max(1, BATCH // data.n)
     done = turn = since = 0
     target = target_of(problem, data, shop, goal())
     while fastest > target.numbers[0] and not stop() and (rounds is None or since < rounds):
-        heats = [mean * HOTTEST * (COLDEST / HOTTEST) ** (x / whole) for x in (done, done + BATCH)]
-        made = anneal(shop, target, state, best, BATCH, *heats, NEAR * mean, rng.randrange(2**32))
+        heats = [mean * HOTTEST * (COLDEST / HOTTEST) ** (x / whole) for x in (done, done + batch)]
+        made = anneal(shop, target, state, best, batch, *heats, NEAR * mean, rng.randrange(2**32))
         if made < fastest:
             fastest = int(made)
             offer(tuple(best.tolist()))
             since = 0
-        done += BATCH
+        done += batch
         if done >= whole:
             done, turn, since = 0, turn + 1, since + 1
             target = target_of(problem, data, shop, goal())

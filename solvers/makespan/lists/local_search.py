@@ -5,21 +5,26 @@ fallback order must stay topological and within the memory. Where ops have a cho
 few of them prefer one alternative, or again whichever would end first, as all do in the beginning. A
 schedule that is not slower than the current one replaces it, a slower one sometimes (simulated annealing
 with a temperature that is renewed). Each new best schedule gives the next fallback order, that of its
-starts, if that is within the memory: always so under ``coexist``.
+starts, if that is within the memory: always so under ``coexist``. The first ranking is the best of
+several.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 
-from ....models.arrays import Integers
 from ....models.derived.memory import sequential_memory
 from ....models.derived.precedence import precedence
-from ....models.problems.makespan import Makespan, Starts
+from ....models.problems.makespan import Makespan
+from ...context import Context, Outcome
+from .method import Started, TimeIsUp, begin, ended, rankings
+from .priorities import PRIORITIES
 from .ranking_moves import jittered, shuffled
 
 HOTTEST, COLDEST = 0.01, 0.0005
@@ -34,42 +39,36 @@ JITTER = 0.5
 PREFERENCES = 0.3
 """Part of the moves that change preferences, where ops have a choice."""
 
-Decode = Callable[[Integers, Sequence[int], Sequence[int] | None], Starts]
+
+def solve_local_search(problem: Makespan, context: Context) -> Outcome:
+    """Search until the time is up, or for so many moves in a row without a better schedule."""
+    started = begin(problem, context, lists=PRIORITIES)
+    if isinstance(started, Outcome):
+        return started
+    return search(started, problem, context, moves=context.options["moves"])
 
 
-def improve(
-    problem: Makespan,
-    *,
-    decode: Decode,
-    rank: Integers,
-    order: Sequence[int],
-    seed: int,
-    offer: Callable[[Starts], int],
-    stop: Callable[[], bool],
-    moves: int | None = None,
-) -> None:
-    """Search from a ranking and a fallback order.
+def search(started: Started, problem: Makespan, context: Context, *, moves: int | None) -> Outcome:
+    """Search until the time is up, or for so many moves, if any, in a row without a better schedule."""
+    with contextlib.suppress(TimeIsUp):
+        _improve(replace(started, context=context), problem, context, moves)
+    return ended(context)
 
-    Parameters
-    ----------
-    problem
-        Its memory bounds the fallback orders.
-    decode
-        Returns the list schedule of a ranking, a fallback order and the preferred alternatives (-1: whichever
-        ends first; None: of all ops).
-    offer
-        Takes each schedule that is better than all before; returns its makespan.
-    moves
-        After so many without a better schedule it ends by itself; None: never.
-    """
-    rng = Random(seed)
-    n = len(order)
-    ranking = [int(i) for i in np.argsort(rank)]
-    fallback = list(order)
-    prefer = [-1] * n if problem.has_choice else None
-    current = problem.evaluate(decode(rank, fallback, prefer))
+
+def _improve(started: Started, problem: Makespan, context: Context, moves: int | None) -> None:
+    rank, current = None, 0
+    for other in rankings(problem, started):
+        if context.closed or (rank is not None and context.expired):
+            return
+        value = context.offer(started.list_schedule(other))
+        if rank is None or value < current:
+            rank, current = other, value
+    assert rank is not None
+    rng, n = Random(context.seed), len(started.order)
+    ranking, fallback = [int(i) for i in np.argsort(rank)], list(started.order)
+    prefer = [-1] * n if problem.has_choice else None  # -1: whichever ends first
     best, since, move = current, 0, 0
-    while not stop() and (moves is None or since < moves):
+    while not (context.closed or context.expired) and (moves is None or since < moves):
         since += 1
         heat = HOTTEST * (COLDEST / HOTTEST) ** (move % ROUND / ROUND) * best
         move += 1
@@ -82,12 +81,12 @@ def improve(
             new_ranking = (jittered if rng.random() < JITTER else shuffled)(ranking, rng)
         places = np.empty(n, dtype=np.int64)
         places[new_ranking] = np.arange(n)
-        starts = decode(places, new_fallback, new_prefer)
+        starts = started.list_schedule(places, new_fallback, new_prefer)
         value = problem.evaluate(starts)
         if value <= current or rng.random() < math.exp((current - value) / heat):
             ranking, fallback, prefer, current = new_ranking, new_fallback, new_prefer, value
         if value < best:
-            best, since = offer(starts), 0
+            best, since = context.offer(starts), 0
             by_start = sorted(range(n), key=lambda i: (starts[i], i))
             if _fits(problem, by_start):
                 fallback = by_start

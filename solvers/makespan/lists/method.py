@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ....formulations.makespan.data import MakespanData, makespan_data
 from ....models.arrays import Integers
+from ....models.errors import UsageError
 from ....models.problems.makespan import Makespan, Starts
-from ...context import Context, Outcome
+from ...context import Context, Known, Outcome
 from ...engines.supervise import run_passes
+from ...trees.task_tree import TaskTree, task_tree
 from ..bounds.bounds import critical_path, does_not_fit, raise_bounds, sequential_peak_counts
 from ..bounds.chained_efforts import chained_efforts
 from .fallback import find_fallback
@@ -103,9 +105,9 @@ def scheduled(
         return starts
     stop = np.zeros(1, dtype=np.int64)
     found: list[Integers] = []
-    seconds = max(context.remaining(), least)
+
     reason = run_passes(
-        context, seconds, stop, lambda: found.append(schedule_until(shop, fallback, rank, stop))
+        context, stop, lambda _: found.append(schedule_until(shop, fallback, rank, stop)), least
     )
     if reason == "interrupted":
         raise KeyboardInterrupt
@@ -125,9 +127,11 @@ def rankings(problem: Makespan, started: Started) -> Iterator[Integers]:
 def begin(
     problem: Makespan,
     context: Context,
-    expired: Callable[[], bool] | None = None,
     lists: Iterable[str] = (),
     data: MakespanData | None = None,
+    *,
+    search: bool = True,
+    orders: Known | None = None,
 ) -> Started | Outcome:
     """Leave schedules, then bounds in the context, or return why there is no schedule (yet).
 
@@ -138,39 +142,71 @@ def begin(
     ----------
     context
         Where schedules and bounds are left.
-    expired
-        The search for a fallback order gives up when it holds; None: when the time is up.
     lists
         The priorities of the list schedules that are made after the sequential one.
     data
         Of the problem, where the caller has them.
+    search
+        Whether to search for a fallback order where none that is found at once fits; if not, and none does,
+        only the critical path bounds the makespan.
+    orders
+        What is known of such orders, from a call before.
     """
     data = data or makespan_data(problem)
     if (witness := does_not_fit(problem, data, lambda: context.expired)) is not None:
         return Outcome(infeasible=True, detail=witness)
     context.raise_bound(critical_path(data) * data.tick, kind="critical path")
-    found = find_fallback(problem, context, expired or (lambda: context.expired))
+    orders = orders or Known()
+    order = find_fallback(problem, context, search=search, orders=orders)
     started = None
-    if found.order is not None:
-        context.offer(in_sequence(problem, found.order))
-        started = Started(context=context, data=data, shop=shop_of(problem), order=found.order)
+    if order is not None:
+        context.offer(in_sequence(problem, order))
+        started = Started(context=context, data=data, shop=shop_of(problem), order=order)
         offer_lists(problem, context, started, lists)
-    if not context.closed:
+    if not context.closed and (search or started is not None):
         raise_bounds(problem, data, context)
-    if not context.closed and not context.expired:
-        context.raise_bound(chained_efforts(data) * data.tick, kind="chained efforts")
+        if not context.closed and not context.expired:
+            efforts = chained_efforts(data, lambda: context.expired)
+            context.raise_bound(efforts * data.tick, kind="chained efforts")
     if started is not None:
         return started
     assert problem.memory is not None
-    if found.bound > problem.memory and sequential_peak_counts(data):
+    least = 0 if orders.exact is None else orders.exact[0]
+    if least > problem.memory and sequential_peak_counts(data):
         return Outcome(
             infeasible=True,
-            detail=f"every order of the ops has a peak of at least {found.bound} bytes, of {problem.memory}",
+            detail=f"every order of the ops has a peak of at least {least} bytes, of {problem.memory}",
         )
     return Outcome(
         reason="time" if context.expired else None,
         detail=f"found no order of the ops within {problem.memory} bytes",
     )
+
+
+def ended(context: Context) -> Outcome:
+    """Return how a search ended: by itself, with a proof, or with the time."""
+    return Outcome(reason="time" if context.expired and not context.closed else None)
+
+
+def several_kinds(problem: Makespan) -> str:
+    """Return why the problem is not one of identical processors; empty if it is."""
+    if problem.identical:
+        return ""
+    return "found processors of several kinds or ops with a choice, expected neither"
+
+
+def no_tree(problem: Makespan) -> str:
+    """Return why the problem is not one of a tree and identical processors; empty if it is."""
+    try:
+        relaxed_tree(problem)
+    except UsageError as error:
+        return str(error)
+    return several_kinds(problem)
+
+
+def relaxed_tree(problem: Makespan) -> TaskTree:
+    """Return the tree of a problem whose ops have no choice."""
+    return task_tree(replace(problem, graph=problem.relaxed, source=None), "auto")
 
 
 def take_first_steps(problem: Makespan, context: Context, data: MakespanData) -> Outcome | None:
@@ -209,9 +245,7 @@ def solve_list(problem: Makespan, context: Context) -> Outcome:
     """Offer the safe list schedule of each priority."""
     chosen = context.options["priority"]
     started = begin(problem, context, lists=PRIORITIES if chosen == "all" else [chosen])
-    if isinstance(started, Outcome):
-        return started
-    return Outcome(reason="time" if context.expired and not context.closed else None)
+    return started if isinstance(started, Outcome) else ended(context)
 
 
 def offer_lists(problem: Makespan, context: Context, started: Started, names: Iterable[str]) -> None:

@@ -1,24 +1,28 @@
-"""A makespan problem cut where everything meets in one op, into parts that follow each other.
+"""A makespan problem cut where everything meets in one op, into pieces that follow each other.
 
 An op that precedes or follows every other op runs alone: all that precedes it has ended, all that follows
 has not started. In the accounting ``coexist`` the bytes that are live as it ends are then the same in every
 schedule, so what comes before it and what comes after it are problems of their own, and the least makespan is
-the sum of theirs. A part holds the tensors that live across it as initial and final ones.
+the sum of theirs. A piece holds the tensors that live across it as initial and final ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from ....models.derived.precedence import Precedence, precedence
 from ....models.graph import Accounting, Graph, Op, Tensor
 from ....models.problems.makespan import Makespan
+from ...context import Context, Outcome
+from ...parts import Part
+from ...portfolio import EARLY, run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Piece:
     """The ops ``first, ..., end - 1`` of the reference order, as a problem."""
 
     first: int
@@ -44,10 +48,10 @@ def ordered_with_all(order: Precedence) -> list[bool]:
     return [a and b for a, b in zip(before, behind, strict=True)]
 
 
-def in_series(problem: Makespan) -> list[Part]:
-    """Return the parts in order; one part, the problem itself, if it cannot be cut.
+def in_series(problem: Makespan) -> list[Piece]:
+    """Return the pieces in order; one piece, the problem itself, if it cannot be cut.
 
-    It is cut behind ops where everything meets, if some ops of the part do not run alone. Only problems with
+    It is cut behind ops where everything meets, if some ops of the piece do not run alone. Only problems with
     identical processors are cut.
 
     Examples
@@ -55,13 +59,14 @@ def in_series(problem: Makespan) -> list[Part]:
     >>> import lowtide as lt
     >>> from lowtide.solvers.makespan.lists.series import in_series
     >>> graph = lt.load("gen:tasks?shape=inception&n=40&cores=2&seed=3")
-    >>> [(part.first, part.end) for part in in_series(lt.Makespan(graph, processors=2))]
+    >>> [(piece.first, piece.end) for piece in in_series(lt.Makespan(graph, processors=2))]
     [(0, 11), (11, 25), (25, 40)]
     """
     graph = problem.graph
     n = len(graph.ops)
+    whole = [Piece(first=0, end=n, problem=problem)]
     if graph.accounting is not Accounting.COEXIST or not problem.identical:
-        return [Part(first=0, end=n, problem=problem)]
+        return whole
     alone = ordered_with_all(precedence(graph))
     cuts, shared = [0], 0
     for i in range(n):
@@ -73,20 +78,72 @@ def in_series(problem: Makespan) -> list[Part]:
         cuts.pop()
     cuts.append(n)
     if len(cuts) == 2:
-        return [Part(first=0, end=n, problem=problem)]
+        return whole
     return [
-        Part(first=a, end=b, problem=replace(problem, graph=_part(graph, a, b))) for a, b in pairwise(cuts)
+        Piece(first=a, end=b, problem=replace(problem, graph=_part(graph, a, b))) for a, b in pairwise(cuts)
     ]
 
 
-def joined(parts: Sequence[Part], answers: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the starts that run the parts one after another."""
+def joined(pieces: Sequence[Piece], answers: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Return the starts that run the pieces one after another."""
     starts: list[int] = []
     now = 0
-    for part, answer in zip(parts, answers, strict=True):
+    for piece, answer in zip(pieces, answers, strict=True):
         starts += [now + s for s in answer]
-        now += part.problem.evaluate(answer)
+        now += piece.problem.evaluate(answer)
     return tuple(starts)
+
+
+def solve_in_series(
+    pieces: Sequence[Piece],
+    problem: Makespan,
+    context: Context,
+    solve: Callable[[Makespan, Context], Outcome],
+    searches: Part,
+) -> Outcome:
+    """Give pieces, which `solve` solves, turns from the schedule that the context has; join what is found.
+
+    Where early turns of all would take more than half of the time, `searches` of the whole come before them.
+    """
+    answers = [_within(piece, context.answer) for piece in pieces]
+    bounds, proofs = [0] * len(pieces), ["exact"] * len(pieces)
+
+    def solve_piece(k: int, problem: Makespan, context: Context) -> Outcome:
+        piece = pieces[k].problem
+        inner = context.inner(piece)
+
+        def hand_on() -> None:
+            answers[k], bounds[k], proofs[k] = inner.answer, inner.bound or 0, inner.proof or "exact"
+            faster = [
+                min(answer, _within(piece, context.answer), key=piece.problem.evaluate)
+                for piece, answer in zip(pieces, answers, strict=True)
+            ]
+            context.offer(joined(pieces, faster))
+            proof = "floating" if "floating" in proofs else "exact"
+            context.raise_bound(sum(bounds), proof, kind="parts in series")
+
+        inner.offer(answers[k])
+        inner.raise_bound(bounds[k], proofs[k])
+        inner.changed = hand_on
+        return solve(piece, inner)
+
+    smallest_first = sorted(range(len(pieces)), key=lambda k: (pieces[k].end - pieces[k].first, k))
+    parts = [
+        Part(
+            name=f"ops {pieces[k].first} to {pieces[k].end - 1}",
+            run=partial(solve_piece, k),
+            seconds=searches.seconds,
+        )
+        for k in smallest_first
+    ]
+    return run([searches, *parts] if 2 * len(parts) > EARLY else parts, problem, context)
+
+
+def _within(piece: Piece, answer: Sequence[int]) -> tuple[int, ...]:
+    """Return the starts of the ops of a piece, from when the piece before has ended."""
+    some = answer[piece.first : piece.end]
+    begin = min(some)
+    return tuple(s - begin for s in some)
 
 
 def _part(graph: Graph, first: int, end: int) -> Graph:

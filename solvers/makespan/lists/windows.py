@@ -63,21 +63,22 @@ FIRST_ROUND = 4
 
 def improve_by_windows(
     shop: Shop,
-    starts: Integers,
+    known: Callable[[], Integers],
     *,
     seed: int,
     offer: Callable[[Integers], object],
     stop: Callable[[], bool],
     windows: int,
-) -> Integers:
-    """Search from a schedule; return the best one.
+) -> None:
+    """Search from the fastest schedule that is known.
 
     Parameters
     ----------
     shop
         The problem, of identical processors.
-    starts
-        By op, in ns: a schedule within the memory.
+    known
+        Returns the start of each op in ns of the fastest schedule within the memory, those that were offered
+        included: each round begins with it; a faster one from elsewhere begins a round anew.
     offer
         Takes each schedule that is faster than all before.
     windows
@@ -85,19 +86,20 @@ def improve_by_windows(
     """
     from .window_kernel import anneal
 
-    rng, best = Random(seed), starts.copy()
-    mean, fastest = float(shop.duration.mean()), int((starts + shop.duration).max())
-    since, done, whole = 0, 0, FIRST_ROUND * len(starts)
+    rng, mean = Random(seed), float(shop.duration.mean())
+    since = fastest = 0
+    done = whole = FIRST_ROUND * len(shop.duration) // 2  # it is doubled now
     while not stop() and since < windows:
-        if not done % whole:
-            starts, order = best.copy(), np.argsort(best, kind="stable")
-            done, whole = 0, 2 * whole if done else whole
+        best = known()
+        end = int((best + shop.duration).max())
+        if end < fastest or done == whole:
+            whole *= 1 + (done == whole)
+            starts, order, fastest, done = best, np.argsort(best, kind="stable"), end, 0
         heat = mean * HOTTEST * (COLDEST / HOTTEST) ** (done / whole)
         count = min(BATCH, whole - done, windows - since)
         sizes = [int(SMALLEST * (LARGEST / SMALLEST) ** rng.random()) for _ in range(count)]
         made = anneal(shop, starts, order, np.array(sizes), MOVES, heat, rng.randrange(2**32))
         done, since = done + count, since + count
         if made < fastest:
-            fastest, best, since = int(made), starts.copy(), 0
-            offer(best)
-    return best
+            fastest, since = int(made), 0
+            offer(starts.copy())

@@ -10,7 +10,7 @@ Larger trees are bounded by reduced ones of up to 62 ops (in `auto`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from ...context import Context, Outcome
 from ...engines.supervise import run_passes
 from ...trees.task_tree import TaskTree, identical_processors, task_tree
 from ..labels.shape import MOST_OPS
-from ..lists.method import begin, offer_lists
+from ..lists.method import begin, no_tree, relaxed_tree
 from ..lists.priorities import PRIORITIES
 
 if TYPE_CHECKING:
@@ -55,44 +55,33 @@ def solve_two_way(problem: Makespan, context: Context) -> Outcome:
     tree = task_tree(problem, "two-way-labels")
     if tree.n > MOST_OPS:
         raise UsageError(f"method two-way-labels: found {tree.n} ops, expected at most {MOST_OPS}")
-    started = begin(problem, context)
+    started = begin(problem, context, PRIORITIES)
     if isinstance(started, Outcome):
         return started
-    offer_lists(problem, context, started, PRIORITIES)
     return Outcome() if context.closed else two_way(problem, context)
 
 
-def has_two_way(problem: Makespan) -> bool:
-    """Return whether two-way labels are for this problem."""
-    if problem.memory is None or not problem.identical:
-        return False
-    try:
-        identical_processors(problem, "two-way-labels")
-        task_tree(problem, "two-way-labels")
-    except UsageError:
-        return False
-    return True
+def no_two_way(problem: Makespan) -> str:
+    """Return why two-way labels are not for this problem; empty if they are."""
+    return "found no memory limit, expected one" if problem.memory is None else no_tree(problem)
 
 
-def two_way(problem: Makespan, context: Context, seconds: float | None = None) -> Outcome:
-    """Search from the incumbent, for `seconds` at most; offer what is found, raise the bound."""
-    limit = context.remaining() if seconds is None else min(seconds, context.remaining())
+def two_way(problem: Makespan, context: Context) -> Outcome:
+    """Search from the incumbent; offer what is found, raise the bound."""
     stop = np.zeros(1, dtype=np.int64)
-    tree = task_tree(problem, "two-way-labels")
+    tree = relaxed_tree(problem)
     run = _Run(
         tree=tree,
         processors=problem.count,
         memory=sum(tree.needed) if problem.memory is None else problem.memory,
         tick=math.gcd(*tree.duration),
         context=context,
-        until=context.elapsed() + limit,
         stop=stop,
     )
-
-    reason = run_passes(context, limit, stop, run.go)
+    reason = run_passes(context, stop, run.go)
     if context.closed:
         return Outcome()
-    late = "time" if run.expired() else None
+    late = "time" if context.expired else None
     return Outcome(reason=reason or late, detail="" if late else "wider passes take too much memory")
 
 
@@ -105,17 +94,15 @@ class _Run:
     memory: int
     tick: int
     context: Context
-    until: float
     stop: Integers
     width: int = WIDTH
+    expired: Callable[[], bool] = lambda: False
 
-    def expired(self) -> bool:
-        return bool(self.stop[0]) or self.context.elapsed() >= self.until
-
-    def go(self) -> None:
+    def go(self, expired: Callable[[], bool]) -> None:
         """Pass over more and more nodes, then over all with more and more labels."""
         from .projection import lightest_first
 
+        self.expired = expired
         order = lightest_first(self.tree)
         n, whole = min(self.tree.n, MOST_OPS), self.tree.n <= MOST_OPS
         count, turn, guide = min(FIRST, n), 0, None

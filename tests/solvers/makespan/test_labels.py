@@ -13,7 +13,6 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.makespan.data import makespan_data
 from lowtide.solvers.context import Context, Outcome
-from lowtide.solvers.makespan import auto as makespan_auto
 from lowtide.solvers.makespan.labels import bound_kernel
 from lowtide.solvers.makespan.labels import method as makespan_labels
 from lowtide.solvers.makespan.labels.ideals import Known, find_ideals
@@ -28,7 +27,8 @@ from lowtide.solvers.makespan.labels.together import (
     price_bound,
     uniform_prices,
 )
-from lowtide.solvers.makespan.lists.series import in_series, joined
+from lowtide.solvers.makespan.lists.series import in_series, joined, solve_in_series
+from lowtide.solvers.parts import Part
 from tests.effort import seeds, share
 from tests.label_cases import makespan_of, one_pass, prepared, random_tree, small_problem
 from tests.oracles.brute_force import brute_force_peak
@@ -161,7 +161,7 @@ def test_narrow_passes_from_both_ends_prove_the_optimum(start: int, monkeypatch:
             raise_bound(bound, *args, **more)
 
         monkeypatch.setattr(context, "raise_bound", seen)
-        set_labels(data, context)
+        set_labels(data, problem, context)
         assert max(raised) <= best
         assert (context.bound, context.incumbent) == (best, best)
         used += len(set(raised)) > 1
@@ -343,31 +343,30 @@ def test_samples_end_without_a_limit_of_time(monkeypatch: pytest.MonkeyPatch) ->
     run = _Run(
         data=data,
         context=context,
-        until=float("inf"),
         stop=np.zeros(1, dtype=np.int64),
         forth=Direction(shape, Known(), uniform_prices(shape)),
         back=Direction(back, Known(), uniform_prices(back)),
     )
-    run.go()
+    run.go(lambda: False)
     assert set(forms) == {"beam", "sample"}
     assert "memory" in run.detail
 
 
-def test_parts_without_a_proof_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_of_pieces_are_added_and_their_schedules_joined() -> None:
     problem = lt.Makespan(lt.load("gen:tasks?shape=inception&n=40&cores=2&seed=3"), 2)
-    parts, calls = in_series(problem), list[int]()
+    pieces, asked = in_series(problem), list[int]()
 
-    def solved(part: lt.Makespan, inner: Context) -> Outcome:
-        calls.append(len(part.graph.ops))
-        inner.raise_bound(1)
-        if calls.count(calls[-1]) == 1:
-            return Outcome(reason="time")
-        return Outcome(reason="interrupted")
+    def solved(piece: lt.Makespan, inner: Context) -> Outcome:
+        assert inner.answer is not None
+        asked.append(len(piece.graph.ops))
+        inner.raise_bound(1 + len(asked))
+        return Outcome(detail="gave up")
 
-    monkeypatch.setattr(makespan_auto, "_solve_whole", solved)
     context = Context(problem=problem, time_limit=None)
-    outcome = makespan_auto._solve_parts(problem, parts, context)
-    sizes = sorted(len(part.problem.graph.ops) for part in parts)
-    assert calls == [*sizes, sizes[0]]
-    assert outcome.reason == "interrupted"
-    assert context.bound is not None
+    before = context.offer(lt.solve(problem, "list", threads=1).plan)
+    outcome = solve_in_series(pieces, problem, context, solved, Part(name="none", run=lambda *_: None))
+    assert asked == sorted(len(piece.problem.graph.ops) for piece in pieces)
+    assert context.bound == 2 + 3 + 4
+    assert context.incumbent is not None
+    assert context.incumbent <= before
+    assert "gave up" in outcome.detail

@@ -291,5 +291,5 @@ def test_other_graphs_are_refused() -> None:
     other = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), 2, 10**9)
     with pytest.raises(UsageError, match="expected"):
         lt.solve(other, "two-way-labels")
-    assert not makespan_two_way.has_two_way(other)
-    assert makespan_two_way.has_two_way(tight(Random(1), 5))
+    assert makespan_two_way.no_two_way(other)
+    assert not makespan_two_way.no_two_way(tight(Random(1), 5))

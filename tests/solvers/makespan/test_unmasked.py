@@ -14,13 +14,13 @@ from lowtide.formulations.makespan import data as data_module
 from lowtide.formulations.makespan.data import makespan_data
 from lowtide.formulations.peak.data import accessed_bound, forced_bound, peak_data
 from lowtide.models.derived.precedence import precedence
-from lowtide.solvers.context import Context
-from lowtide.solvers.makespan.auto import search
+from lowtide.solvers.context import Context, Known
 from lowtide.solvers.makespan.bounds import bounds
 from lowtide.solvers.makespan.lists import fallback
 from lowtide.solvers.makespan.lists import method as makespan_list
 from lowtide.solvers.makespan.lists.layout import shop_of
 from lowtide.solvers.makespan.lists.list_kernel import schedule, schedule_until
+from lowtide.solvers.makespan.lists.local_search import search
 from lowtide.solvers.makespan.lists.method import Started, TimeIsUp, begin, offer_lists
 from lowtide.solvers.makespan.lists.series import ordered_with_all
 from tests.effort import LONG_AGO
@@ -101,7 +101,7 @@ def test_a_local_search_that_has_no_time_makes_one_schedule(monkeypatch: pytest.
 
     monkeypatch.setattr(Started, "list_schedule", list_schedule)
     late = Context(problem=problem, time_limit=1.0, started=LONG_AGO)
-    search(problem, late, started, part=1.0, moves=None)
+    search(started, problem, late, moves=None)
     assert len(made) == 1
     assert late.incumbent is not None
 
@@ -156,9 +156,9 @@ def test_a_list_schedule_of_a_large_graph_ends_with_the_time(monkeypatch: pytest
         schedule(started.shop, np.array(started.order), rank).tolist()
     )
 
-    def stopped(context: Context, seconds: float, stop: Any, go: Callable[[], None]) -> str:
+    def stopped(context: Context, stop: Any, go: Callable[[Callable[[], bool]], None], least: float) -> str:
         stop[0] = 1
-        go()
+        go(lambda: True)
         return "time"
 
     monkeypatch.setattr(makespan_list, "run_passes", stopped)
@@ -223,8 +223,7 @@ def test_fallback_of_a_large_graph_without_time_is_the_reference_order(
     enough = lt.Peak(graph).evaluate(reference)
     monkeypatch.setattr(fallback, "LARGE", 10)
     monkeypatch.setattr(fallback, "greedy_orders", None)
-    monkeypatch.setattr(fallback, "take_first_steps", None)
     for memory, order in ((enough, reference), (enough - 1, None)):
         problem = lt.Makespan(graph, 2, memory)
         late = Context(problem=problem, time_limit=0.0)
-        assert fallback.find_fallback(problem, late, lambda: True).order == order
+        assert fallback.find_fallback(problem, late, search=True, orders=Known()) == order
