@@ -122,7 +122,7 @@ def search(
     bound: int | None = None
     nodes = 0
     while tree.open:
-        top = -tree.open[0][0]
+        top = max(-tree.open[0][0], tree.nbytes)  # closed leaves have that of a moment
         if bound is None or top < bound:
             bound = top
             proved(bound)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...formulations.parallel import network as parallel_cut
 from ...models.problems.memory_edges import Edges, MemoryEdges, earliest_starts, shortest_mode
 from ...models.problems.parallel_memory import most_workspace
+from ...models.problems.peak import Peak
 from ..context import Context, Outcome
+from ..peak.auto import solve_auto as solve_peak
 from .adding import MOST_OPS, edges_by_rule, nodes_for
 from .cases import search
-
-WATCHED = 2000
-"""Above so many ops nothing is begun when the time is up."""
+from .methods import GROWING
 
 
 def solve_by_rule(problem: MemoryEdges, context: Context) -> Outcome:
@@ -36,44 +35,44 @@ def raise_path_bound(problem: MemoryEdges, context: Context) -> None:
     context.raise_bound(max(ends, default=0), "exact", kind="critical path")
 
 
+@dataclass(frozen=True)
+class _Within(Peak):
+    """Which order needs at most so many bytes."""
+
+    most: int = 0
+
+    def satisfied(self, objective: int) -> bool:
+        return objective <= self.most
+
+
 def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Outcome:
     """Return an order whose sequential peak is within the bound, or that there is none, or none was found.
 
-    Quick methods are asked first: any such order will do. The modes with the most workspace count, since a
-    runtime may take any.
+    Any such order will do. The modes with the most workspace count, since a runtime may take any.
     """
-    from ...models.problems.peak import Peak
-    from ..solve import solve
-
     graph = problem.graph
     heaviest = tuple(
         replace(op, workspace=most_workspace(graph, i)[0], modes=()) for i, op in enumerate(graph.ops)
     )
-    heavy = Peak(replace(graph, ops=heaviest))
-    for quick in ("reference", "greedy"):
-        if len(graph.ops) > WATCHED and context.expired:
-            break
-        limit = context.remaining() if len(graph.ops) > WATCHED else math.inf
-        seconds = None if math.isinf(limit) else max(0.1, limit)
-        found = solve(heavy, quick, time_limit=seconds, seed=context.seed, threads=1)
-        if found.objective is not None and found.plan is not None and found.objective <= problem.bound:
-            return found.plan.order
-    if len(graph.ops) > WATCHED and context.expired:
-        return Outcome(reason="time", detail="no time was left to look for an order within the bound")
-    peak = solve(
-        heavy,
-        time_limit=None if context.time_limit is None else max(0.1, context.remaining() / 2),
-        seed=context.seed,
-        threads=context.threads,
+    heavy = _Within(replace(graph, ops=heaviest), most=problem.bound)
+    inner = context.inner(heavy, prefix="order: ", options={})
+    if heavy.satisfied(inner.offer(range(len(graph.ops)))):
+        return inner.answer
+
+    def look() -> None:
+        if inner.bound is not None and inner.bound > problem.bound:
+            said = f"one op at a time needs at least {inner.bound} bytes, above the bound {problem.bound}"
+            inner.known.infeasible = Outcome(infeasible=True, detail=said)
+
+    inner.changed = look
+    solve_peak(heavy, inner)
+    if inner.known.infeasible is not None:
+        return inner.known.infeasible
+    if inner.incumbent is not None and heavy.satisfied(inner.incumbent):
+        return inner.answer
+    return Outcome(
+        reason="time" if context.expired else None, detail="problem peak found no order within the bound"
     )
-    if peak.reason == "interrupted":
-        raise KeyboardInterrupt
-    if peak.objective is not None and peak.plan is not None and peak.objective <= problem.bound:
-        return peak.plan.order
-    if peak.bound is not None and peak.bound > problem.bound:
-        said = f"one op at a time needs at least {peak.bound} bytes, above the bound {problem.bound}"
-        return Outcome(infeasible=True, detail=said)
-    return Outcome(reason="time", detail="problem peak found no order within the bound")
 
 
 def with_flow(problem: MemoryEdges, answer: Edges, expired: Callable[[], bool] = lambda: False) -> Edges:
@@ -93,7 +92,7 @@ def with_flow(problem: MemoryEdges, answer: Edges, expired: Callable[[], bool] =
 
 
 def offer_rule(
-    problem: MemoryEdges, context: Context, rule: str, order: Sequence[int], *, for_any: bool = False
+    problem: MemoryEdges, context: Context, rule: str, order: Sequence[int] = (), *, for_any: bool = False
 ) -> Outcome:
     """Add edges by a rule and offer them.
 
@@ -102,6 +101,7 @@ def offer_rule(
     """
     if (count := len(problem.graph.ops)) > MOST_OPS:
         return Outcome(detail=f"{rule}: found {count} ops, expected at most {MOST_OPS}")
+    context.prepare(GROWING)
     found = edges_by_rule(
         problem.graph,
         problem.bound,

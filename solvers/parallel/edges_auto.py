@@ -1,59 +1,79 @@
-"""Edges that bound parallel memory: the method that takes heuristics first, then the exact one."""
+"""`auto` for `memory-edges`: heuristics and the exact method in turns.
+
+1. No edges, if a flow proves that none are needed.
+2. In turns (`lowtide.solvers.portfolio`): the rules that need no order, those that add the fewest edges first
+   and one after another, as each keeps the followers of all ops; an order within the bound, or that there is
+   none, and the edges that agree with it; `cpsat`, which keeps the conflicts that it knows.
+"""
 
 from __future__ import annotations
 
 from ...formulations.model import BuildTimeout
-from ...formulations.parallel import edges_cpsat as formulation
 from ...models.flow_proof import FlowProof
 from ...models.problems.memory_edges import Edges, MemoryEdges
 from ..context import Context, Outcome
-from .adding import RULES, nodes_for
-from .edges import WATCHED, offer_rule, order_within, raise_path_bound, with_flow
-from .edges_cpsat import solve_cpsat
+from ..parts import PLAN, Part
+from ..portfolio import run
+from .adding import MOST_OPS
+from .edges import offer_rule, order_within, raise_path_bound, with_flow
+from .edges_cpsat import Rounds, refused
+
+OPS_PER_SECOND = 500
+"""Ops of a graph in whose model CP-SAT has met most conflicts within a second."""
+
+QUICK = ("max-size", "max-min-size", "min-levels")
+"""Rules that need no order: the first two add a tenth of the edges, the last one has shorter paths."""
 
 
 def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
-    """Take the best of the four heuristics, then `cpsat` unless a flow takes too long on the graph."""
+    """Stop as soon as the bound meets the best edges."""
     raise_path_bound(problem, context)
-    if len(problem.graph.ops) > WATCHED and context.expired:
-        return Outcome(reason="time")
+    exact = Part(name="cpsat", run=Rounds().run, refuses=refused, seconds=_seconds, pauses=False)
+    return run((*PARTS, exact), problem, context)
+
+
+def _no_edges(problem: MemoryEdges, context: Context) -> Outcome:
+    """Offer no edges if no schedule exceeds the bound."""
     try:
-        if _none_needed(problem, context):
-            return Outcome(detail="no edges are needed")
+        found = with_flow(problem, Edges(edges=(), flow=FlowProof(cases=())), lambda: context.expired)
     except BuildTimeout:
         return Outcome(reason="time")
-    found = order_within(problem, context)
-    if isinstance(found, Outcome) and found.infeasible:
-        return found
+    if found.flow.value(problem.processors) <= problem.bound:
+        context.offer(found)
+    return Outcome()
+
+
+def _by_rules(problem: MemoryEdges, context: Context) -> Outcome:
+    """Add edges by one rule after another."""
     outcome = Outcome()
-    if problem.processors is not None and not isinstance(found, Outcome):
-        outcome = offer_rule(problem, context, "respect-order", found, for_any=True)
-    for rule in RULES:
-        if context.closed:
-            return Outcome()
-        if context.expired:
-            return outcome if outcome.reason == "time" else Outcome(reason="time", detail=outcome.detail)
-        if rule == "respect-order" and isinstance(found, Outcome):
-            continue
-        outcome = offer_rule(problem, context, rule, () if isinstance(found, Outcome) else found)
-        context.progress(f"{rule}: {outcome.detail or 'within the bound'}")
-    if context.closed or context.expired:
-        return outcome
-    if nodes_for(len(problem.graph.ops)) and formulation.fits(problem.graph):
-        return solve_cpsat(problem, context)
-    if context.expired:
-        return Outcome(reason="time")
-    return Outcome(detail="the heuristics ended without a proof, and the graph is too large for cpsat")
+    for rule in QUICK:
+        if context.closed or context.expired:
+            break
+        outcome = offer_rule(problem, context, rule)
+    return outcome
 
 
-def _none_needed(problem: MemoryEdges, context: Context) -> bool:
-    """Offer no edges if no schedule exceeds the bound; return whether that was proved."""
-    found = with_flow(
-        problem,
-        Edges(edges=(), flow=FlowProof(cases=())),
-        lambda: len(problem.graph.ops) > WATCHED and context.expired,
-    )
-    if found.flow.value(problem.processors) > problem.bound:
-        return False
-    context.offer(found)
-    return True
+def _by_order(problem: MemoryEdges, context: Context) -> Outcome:
+    """Add edges that agree with an order within the bound; those for any processors are found sooner."""
+    order = order_within(problem, context)
+    if isinstance(order, Outcome):
+        return order
+    if problem.processors is not None:
+        offer_rule(problem, context, "respect-order", order, for_any=True)
+    return offer_rule(problem, context, "respect-order", order)
+
+
+def _many_ops(problem: MemoryEdges) -> str:
+    count = len(problem.graph.ops)
+    return f"found {count} ops, expected at most {MOST_OPS}" if count > MOST_OPS else ""
+
+
+def _seconds(problem: MemoryEdges) -> float:
+    return len(problem.graph.ops) / OPS_PER_SECOND
+
+
+PARTS = (
+    Part(name="no edges", run=_no_edges, gives=PLAN, first=True),
+    Part(name="rules", run=_by_rules, gives=PLAN, refuses=_many_ops),
+    Part(name="respect-order", run=_by_order, gives=PLAN),
+)

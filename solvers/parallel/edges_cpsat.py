@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ...formulations.parallel import edges_cpsat as formulation
@@ -29,7 +30,7 @@ from ..engines import cpsat
 from ..engines.logs import check_log, logged
 from ..engines.master import Master
 from .cases import search
-from .edges import WATCHED, raise_path_bound
+from .edges import raise_path_bound
 from .growing import Growing
 
 KIND = "CP-SAT, conflicts"
@@ -55,39 +56,56 @@ def solve_cpsat(problem: MemoryEdges, context: Context) -> Outcome:
     UsageError
         If the durations leave the integers of CP-SAT, or an option is unknown.
     """
-    if not formulation.fits(problem.graph):
-        raise UsageError(
-            f"method cpsat of {problem.name}: found durations of 2**61 ticks of "
-            f"{formulation.tick_of(problem.graph)} ns or more in all, expected fewer (coarser durations)"
-        )
+    if words := refused(problem):
+        raise UsageError(f"method cpsat of {problem.name}: {words}")
     raise_path_bound(problem, context)
-    if context.log is not None:
-        check_log(context.log)
-    if len(problem.graph.ops) > WATCHED and context.expired:
-        return Outcome(reason="time")
-    began = time.perf_counter()
-    built = formulation.build(problem.graph)
-    context.known.build_seconds = (context.known.build_seconds or 0.0) + time.perf_counter() - began
-    cutoff = None
-    while not context.closed and not context.expired:
-        if context.incumbent is not None and context.incumbent != cutoff:
-            cutoff = context.incumbent
-            formulation.add_cutoff(built, cutoff)
-        edges, outcome = _choose(built, context)
-        if outcome.infeasible or outcome.reason is not None:
-            return outcome
-        if context.closed:
-            break
-        if edges is None:  # an option stopped CP-SAT
-            return outcome
-        fresh = _break_conflicts(problem, context, built, edges)
-        if fresh is None:
-            said = f"one conflict of {len(built.conflicts) + 1} has no edge that could break it"
-            return Outcome(infeasible=True, detail=said)
-        if not fresh:
-            break
-    time_is_up = context.expired and not context.closed
-    return Outcome(reason="time" if time_is_up else None, detail=f"{len(built.conflicts)} conflicts")
+    return Rounds().run(problem, context)
+
+
+def refused(problem: MemoryEdges) -> str:
+    """Return why the model cannot be stated; empty if it can."""
+    if formulation.fits(problem.graph):
+        return ""
+    tick = formulation.tick_of(problem.graph)
+    return f"found durations of 2**61 ticks of {tick} ns or more in all, expected fewer (coarser durations)"
+
+
+@dataclass
+class Rounds:
+    """The model with the conflicts that are known: whoever goes on later begins with them."""
+
+    built: ConflictModel | None = None
+
+    def run(self, problem: MemoryEdges, context: Context) -> Outcome:
+        """Go through the rounds."""
+        if context.log is not None:
+            check_log(context.log)
+        if self.built is None:
+            if context.expired:
+                return Outcome(reason="time")
+            began = time.perf_counter()
+            self.built = formulation.build(problem.graph)
+            context.known.build_seconds = (context.known.build_seconds or 0.0) + time.perf_counter() - began
+        built, cutoff = self.built, None
+        while not context.closed and not context.expired:
+            if context.incumbent is not None and context.incumbent != cutoff:
+                cutoff = context.incumbent
+                formulation.add_cutoff(built, cutoff)
+            edges, outcome = _choose(built, context)
+            if outcome.infeasible or outcome.reason is not None:
+                return outcome
+            if context.closed:
+                break
+            if edges is None:  # an option stopped CP-SAT
+                return outcome
+            fresh = _break_conflicts(problem, context, built, edges)
+            if fresh is None:
+                said = f"one conflict of {len(built.conflicts) + 1} has no edge that could break it"
+                return Outcome(infeasible=True, detail=said)
+            if not fresh:
+                break
+        time_is_up = context.expired and not context.closed
+        return Outcome(reason="time" if time_is_up else None, detail=f"{len(built.conflicts)} conflicts")
 
 
 def _choose(built: ConflictModel, context: Context) -> tuple[Sequence[Arc] | None, Outcome]:

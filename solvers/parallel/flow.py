@@ -101,7 +101,7 @@ def offer_cases(problem: ParallelMemory, context: Context, most_nodes: int | Non
         most_nodes=most_nodes,
         expired=lambda: context.expired,
         found=lambda moment, nbytes: context.offer(moment),
-        proved=lambda bound: context.progress(f"flow, in cases: {bound} bytes"),
+        proved=lambda bound: context.raise_bound(bound, "exact", kind="flow, in cases"),
     )
     context.raise_bound(found.bound, "exact", kind="flow, in cases")
     return found.nodes

@@ -5,9 +5,14 @@ from __future__ import annotations
 from ...models.problems.memory_edges import MemoryEdges
 from ...models.problems.parallel_memory import ParallelMemory
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, family
+from ..peak.methods import PEAK_KERNELS
 from ..room import Export, Room
 
-_GROWING = (".parallel.growing_kernel",)
+GROWING = (".parallel.growing_kernel",)
+"""Of edges that are added one by one."""
+
+EDGE_KERNELS = (*GROWING, *PEAK_KERNELS)
+"""Of these, and of orders within the memory."""
 
 _MARCHAL = "Marchal, Nagy, Simon and Vivien, IPDPS 2018"
 
@@ -17,7 +22,7 @@ ROOM = Room(
         Method(
             "auto",
             ".parallel.models:solve_auto",
-            "minimum flow; if that leaves a gap, branch, then milp",
+            "minimum flow; if that leaves a gap, branch and milp in turns",
             proves=OPTIMUM,
             options=(PYOMO_SOLVER,),
             engine="highs",
@@ -69,10 +74,11 @@ EDGES = Room(
         Method(
             "auto",
             ".parallel.edges_auto:solve_auto",
-            "best of the four heuristics, then cpsat",
+            "the four heuristics and cpsat in turns",
             proves=OPTIMUM,
             engine="cpsat",
-            kernels=_GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "cpsat",
@@ -80,7 +86,8 @@ EDGES = Room(
             "CP-SAT chooses edges that break conflicts, found as needed: exact for every graph",
             proves=OPTIMUM,
             engine="cpsat",
-            kernels=_GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "milp",
@@ -90,7 +97,8 @@ EDGES = Room(
             source=_MARCHAL,
             options=(PYOMO_SOLVER,),
             engine="highs",
-            kernels=_GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         *family(
             ".parallel.edges:solve_by_rule",
@@ -100,7 +108,8 @@ EDGES = Room(
             ("max-min-size", "edges between the ops that hold and allocate the most bytes each"),
             proves=BOUND,
             source=_MARCHAL,
-            kernels=_GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
     ),
     certify=".parallel.certify:certify_edges",
@@ -116,5 +125,5 @@ EDGES = Room(
     },
     complete=".parallel.edges:with_flow",
     judging=6.0,
-    shared=("peak",),  # its orders, through `solve`
+    shared=("peak",),  # its orders
 )

@@ -1,4 +1,4 @@
-"""Largest parallel memory by MILP, and the method that takes the flow first: the glue to HiGHS."""
+"""Largest parallel memory by MILP; and `auto`: the flow, then branching and the MILP in turns."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from ...formulations.parallel import cut_milp
 from ...models.problems.parallel_memory import Moment, ParallelMemory
 from ..context import Context, Outcome
 from ..engines.model import solve_model
-from .flow import LATE, network_in_time, offer_cases, solve_flow
+from ..parts import Part
+from ..portfolio import run
+from .flow import LATE, network_in_time, offer_at_once, offer_cases, solve_flow
 
 _MOST_NODES = 500
-"""Of the branch and bound before the MILP: what it does not prove by then it rarely does soon."""
+"""Of the branch and bound before the MILP, where there is no time limit: what it does not prove by then it
+rarely does soon."""
+
+EVENTS_PER_SECOND = 500
+"""Ops and tensors in whose MILP HiGHS bounds anything within a second; a guess."""
 
 
 def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
@@ -31,12 +37,26 @@ def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
     )
 
 
+def _branch(problem: ParallelMemory, context: Context) -> Outcome:
+    """Branch as long as there is time; without a limit so far that the MILP comes to its turn."""
+    nodes = offer_cases(problem, context, _MOST_NODES if context.time_limit is None else None)
+    return Outcome(reason="time" if nodes is None or context.expired else None)
+
+
+def _seconds(problem: ParallelMemory) -> float:
+    return (len(problem.graph.ops) + len(problem.graph.tensors)) / EVENTS_PER_SECOND
+
+
+PARTS = (
+    Part(name="flow", run=solve_flow, first=True),
+    Part(name="branch", run=_branch),
+    Part(name="milp", run=solve_milp, seconds=_seconds, pauses=False),
+)
+
+
 def solve_auto(problem: ParallelMemory, context: Context) -> Outcome:
-    """Solve by flow; what it leaves open (shared tensors, a number of processors) by cases, then by MILP."""
-    outcome = solve_flow(problem, context)
-    if context.closed or outcome.reason is not None or context.expired:
-        return outcome
-    offer_cases(problem, context, _MOST_NODES)
-    if context.closed or context.expired:
-        return Outcome(reason="time" if context.expired else None)
-    return solve_milp(problem, context)
+    """Stop as soon as the bound meets the incumbent: most often by the flow alone."""
+    outcome = run(PARTS, problem, context)
+    if context.answer is None:
+        offer_at_once(problem, context)
+    return outcome

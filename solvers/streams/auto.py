@@ -35,6 +35,7 @@ from ..makespan.methods import ALL
 from ..parallel.adding import MOST_OPS as RULED
 from ..parallel.adding import RULES, edges_by_rule
 from ..parallel.edges import order_within
+from ..parallel.methods import GROWING
 from ..parts import PLAN, Part
 from ..portfolio import run
 from .bounds import raise_first_bound
@@ -45,7 +46,6 @@ from .hios import Mapper
 from .lists import levels, lios, opara
 from .matching import MOST_OPS, best_chains
 from .memory import held_back, offer_one_stream
-from .methods import GROWING
 from .stages import solve_ios
 
 WINDOW = 4

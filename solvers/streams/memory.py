@@ -13,6 +13,7 @@ from ...models.problems.streams import StreamAnswer, Streams
 from ..context import Context, Outcome
 from ..parallel.adding import MOST_OPS, edges_by_rule
 from ..parallel.edges import order_within
+from ..parallel.methods import GROWING
 
 
 def offer_within(problem: Streams, context: Context, answer: StreamOrder) -> Outcome:
@@ -34,6 +35,7 @@ def offer_within(problem: Streams, context: Context, answer: StreamOrder) -> Out
 def held_back(problem: Streams, context: Context, answer: StreamOrder) -> StreamOrder | None:
     """Return streams with waits after which a flow is within the memory; None if none were found."""
     assert problem.memory is not None
+    context.prepare(GROWING)
     found = edges_by_rule(
         problem.graph,
         problem.memory,

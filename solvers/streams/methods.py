@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...models.problems.streams import Streams
 from ..makespan.methods import ALL
 from ..method import BOUND, OPTIMUM, Method, Option
+from ..parallel.methods import EDGE_KERNELS, GROWING
 from ..room import Export, Room
 
 _PRIORITY = Option("priority", "bottom", "of ops in a list", choices=("longest", "bottom"))
@@ -23,7 +24,6 @@ _IOS = (
 )
 _HIOS = "Kundu and Shu, HIOS, 2023, by its public code"
 _WINDOW = Option("window", 2, "ops of a group at most", least=1)
-GROWING = (".parallel.growing_kernel",)
 
 ROOM = Room(
     problem=Streams,
@@ -42,7 +42,8 @@ ROOM = Room(
             ".streams.matching:solve_matching",
             "most concurrency: fewest synchronisations, then fewest streams, by one weighted matching",
             proves=BOUND,
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "nimble",
@@ -50,7 +51,8 @@ ROOM = Room(
             "most concurrency by two matchings, as Nimble's published code has them",
             proves=BOUND,
             source="Kwon, Yu, Jeong and Chun, NeurIPS 2020",
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "lios",
@@ -59,7 +61,8 @@ ROOM = Room(
             proves=BOUND,
             source="Ping and others, LIOS, IEEE Transactions on Services Computing 2023, by its abstract",
             options=(_PRIORITY,),
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "opara",
@@ -67,7 +70,8 @@ ROOM = Room(
             "an op follows its first predecessor that none follows yet, as Opara's published code has it",
             proves=BOUND,
             source="Chen and others, Opara, arXiv 2312.10351, 2023",
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "asap",
@@ -75,7 +79,8 @@ ROOM = Room(
             "as opara by levels, streams used again, as RAF's multi-stream pass has it",
             proves=BOUND,
             source="the multi-stream pass in the public code of RAF",
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "greedy",
@@ -83,7 +88,8 @@ ROOM = Room(
             "stages of all that is ready, within streams and memory",
             proves=BOUND,
             source="the baseline of Ding and others, MLSys 2021",
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "ios",
@@ -92,7 +98,8 @@ ROOM = Room(
             proves=OPTIMUM,
             source="Ding, Zhu, Jia, Pekhimenko and Han, MLSys 2021",
             options=_IOS,
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "ios-cpsat",
@@ -100,7 +107,8 @@ ROOM = Room(
             "stages in CP-SAT, for few ops: an independent judge, with workspaces and few groups exact, too",
             proves=OPTIMUM,
             engine="cpsat",
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "tenants",
@@ -112,7 +120,8 @@ ROOM = Room(
                 Option("by", "program", "of the pointers", choices=("program", "search")),
                 Option("moves", 20_000, "of the search", least=0),
             ),
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
         Method(
             "heft",
@@ -156,7 +165,8 @@ ROOM = Room(
             ".streams.lists:solve_sequential",
             "one stream",
             proves=BOUND,
-            kernels=GROWING,
+            kernels=EDGE_KERNELS,
+            late=True,
         ),
     ),
     complete=".streams.memory:with_flow",

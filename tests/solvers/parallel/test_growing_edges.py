@@ -155,14 +155,27 @@ def test_rules_refuse_graphs_whose_followers_take_gigabytes(monkeypatch: pytest.
     assert (str(result.status), result.detail) == ("unknown", "min-levels: found 18 ops, expected at most 17")
 
 
-def test_auto_begins_nothing_on_a_large_graph_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_begins_nothing_when_the_time_is_up() -> None:
     problem = lt.MemoryEdges(lt.load("gen:randwire?n=40&seed=2"), 181)
     context = Context(problem=problem, threads=1, time_limit=0.0)
-    monkeypatch.setattr("lowtide.solvers.parallel.edges.WATCHED", 10)
-    monkeypatch.setattr("lowtide.solvers.parallel.edges_auto.WATCHED", 10)
-    monkeypatch.setattr("lowtide.solvers.parallel.edges_auto._none_needed", None)
-    monkeypatch.setattr("lowtide.solvers.solve.solve", None)
     assert solve_auto(problem, context).reason == "time"
-    found = order_within(problem, context)
-    assert isinstance(found, Outcome)
-    assert found.reason == "time"
+    assert not context.known.turns
+    assert (context.answer, context.bound_kind) == (None, "critical path")
+
+
+def test_any_order_within_the_bound_will_do_and_a_bound_above_it_is_a_proof() -> None:
+    graph = lt.load("gen:randwire?n=40&seed=2")
+    least = lt.solve(lt.Peak(graph), threads=1).objective
+    assert least is not None
+
+    def found(bound: int, seconds: float | None = None) -> tuple[int, ...] | Outcome:
+        problem = lt.MemoryEdges(graph, bound)
+        return order_within(problem, Context(problem=problem, threads=1, time_limit=seconds))
+
+    order = found(least)
+    assert lt.Peak(graph).evaluate(order) == least
+    assert found(10**9, 0.0) == tuple(range(len(graph.ops))), "the reference order needs no time"
+    late, none = found(least, 0.0), found(least - 1)
+    assert (late.reason, late.infeasible) == ("time", False)
+    assert (none.reason, none.infeasible) == (None, True)
+    assert f"at least {least} bytes, above the bound {least - 1}" in none.detail
