@@ -36,7 +36,12 @@ TERMS_PER_SECOND = 10_000
 
 def solve_auto(problem: Distributed, context: Context) -> Outcome:
     """Stop as soon as the bound meets the incumbent."""
-    return run(_Lists(data=distributed_data(problem)).parts(), problem, context)
+    return run(parts_of(problem), problem, context)
+
+
+def parts_of(problem: Distributed) -> tuple[Part, ...]:
+    """Return the parts, which have the data of a problem together."""
+    return _Lists(data=distributed_data(problem)).parts()
 
 
 @dataclass

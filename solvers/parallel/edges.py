@@ -57,7 +57,7 @@ def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Ou
     heavy = _Within(replace(graph, ops=heaviest), most=problem.bound)
     inner = context.inner(heavy, prefix="order: ", options={})
     if heavy.satisfied(inner.offer(range(len(graph.ops)))):
-        return inner.answer
+        return tuple(inner.answer)
 
     def look() -> None:
         if inner.bound is not None and inner.bound > problem.bound:
@@ -69,7 +69,7 @@ def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Ou
     if inner.known.infeasible is not None:
         return inner.known.infeasible
     if inner.incumbent is not None and heavy.satisfied(inner.incumbent):
-        return inner.answer
+        return tuple(inner.answer)
     return Outcome(
         reason="time" if context.expired else None, detail="problem peak found no order within the bound"
     )

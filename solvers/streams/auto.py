@@ -1,262 +1,92 @@
-"""The best that the methods of the room find, and what they prove.
+"""The best that the methods of the room find, and what they prove, in turns (`lowtide.solvers.portfolio`).
 
-Stages: the pruned program of IOS, then all endings. Streams: the chains of fewest synchronisations, lists of
-ops on fewer streams, and, where ops do not slow each other down, the schedule of problem `makespan` on as
-many processors as there are streams. That one's bound holds here: streams obey the precedence, run one op at
-a time and hold no more memory than there is; synchronisations only take longer. Within a memory the edges
-that `memory-edges` adds come first, and the streams are those of the graph with them.
+Stages: greedy ones, and the program of IOS, pruned and with all endings. Streams: the chains of fewest
+synchronisations, lists of ops on fewer streams, and, where ops do not slow each other down, the schedule of
+problem `makespan` on as many processors as there are streams. That one's bound holds here: streams obey the
+precedence, run one op at a time and hold no more memory than there is; synchronisations only take longer.
+Within a memory edges are added as `memory-edges` adds them, and the streams are those of the graph with them.
 
-Several devices: lists on one of them, both of HIOS, then `auto` of problem `distributed` from there; under
-contention its HEFT, and of few ops the model of rates.
+Several devices: lists on one of them, both of HIOS, the parts of `auto` of problem `distributed`, which go on
+from each other's plans, and the model of rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from ...formulations.model import BuildTimeout, ticker
 from ...formulations.streams import rates_cpsat
-from ...models.derived.memory import sequential_memory
-from ...models.derived.precedence import order_with
 from ...models.derived.stated_blocks import stated_blocks
-from ...models.derived.streams import synchronisations
 from ...models.errors import UsageError
-from ...models.graph import Graph
-from ...models.lowering.devices import Devices
-from ...models.problems.makespan import Makespan
-from ...models.problems.memory_edges import MemoryEdges, apply_edges
-from ...models.problems.stream_answers import Stages, StreamOrder
-from ...models.problems.streams import COUNTED, Streams
-from ..context import Context, Outcome
-from ..makespan.auto import solve_auto as solve_makespan
+from ...models.problems.streams import Streams
+from ..context import Context, Known, Outcome
+from ..distributed.auto import TERMS_PER_SECOND, parts_of
 from ..makespan.methods import ALL
+from ..method import RunFunction
 from ..parallel.adding import MOST_OPS as RULED
-from ..parallel.adding import RULES, edges_by_rule
-from ..parallel.edges import order_within
-from ..parallel.methods import GROWING
 from ..parts import PLAN, Part
 from ..portfolio import run
 from .bounds import raise_first_bound
 from .devices import by_distributed, by_rates
-from .events import in_time
-from .greedy import greedy_stages
-from .hios import Mapper
-from .lists import levels, lios, opara
-from .matching import MOST_OPS, best_chains
-from .memory import held_back, offer_one_stream
-from .stages import solve_ios
+from .greedy import solve_greedy
+from .hios import solve_lp, solve_mr
+from .pieces import (
+    offer_on_one_device,
+    offer_only_stream,
+    offer_orders,
+    offer_with_edges,
+    solve_by_makespan,
+)
+from .stages import MOST_OPS, solve_ios
 
 WINDOW = 4
 """Ops of a group at most that `hios-lp` and `hios-mr` may make."""
 
-FEW = 6
-"""Ops up to which several devices under contention are solved by the model of rates."""
 
-EIGHTHS = (8, 9, 10, 12, 16)
-"""Memories for which edges are added, in eighths of what the reference order needs."""
-
-WIDEST = 16
-"""Streams up to which lists are tried: more seldom make the device faster, and each list is simulated."""
-
-
-@in_time
 def solve_auto(problem: Streams, context: Context) -> Outcome:
-    """Offer the best of the methods, and what they prove."""
+    """Stop as soon as the bound meets the best that is known."""
     raise_first_bound(problem, context)
-    context.prepare(GROWING)
-    if problem.cluster is not None:
-        return _devices(problem, problem.cluster, context)
     order = range(len(problem.graph.ops))
+    if problem.cluster is not None:
+        context.careful = True
+        return run(_of_devices(problem), problem, context)
     if problem.memory is None:
         context.offer([[[i]] for i in order] if problem.device.staged else [order])
-    if context.closed:
-        return Outcome()
-    if problem.device.staged:
-        return _stages(problem, context)
-    return run(PARTS, problem, context)
+    return run(STAGES if problem.device.staged else STREAMS, problem, context)
 
 
-def _devices(problem: Streams, cluster: Devices, context: Context) -> Outcome:
-    """Offer lists on one device, HIOS's plans, then what `distributed` finds: under contention by HEFT."""
-    context.careful = True
-    for some in _orders(problem.graph, problem, context) if problem.memory is None else ():
-        context.offer([some])
-    mapper = Mapper(problem, cluster, ticker(lambda: context.expired))
-    for rule in (mapper.by_longest_paths, mapper.by_recorded_mappings):
-        on = rule() if not context.closed else {}
-        for window in (1, WINDOW) if on else ():
-            context.offer(mapper.plan(on, window))
-    if context.closed:
-        return Outcome()
-    outcome = by_distributed(problem, context, "heft" if problem.contends else "auto")
-    few = problem.contends and len(problem.graph.ops) <= FEW
-    if not few or context.closed or context.expired:
-        return outcome
-    try:
-        rates_cpsat.check(problem)
-    except UsageError:  # synchronisations, a memory, or numbers that are too large
-        return outcome
-    return by_rates(problem, context)
+def _of_devices(problem: Streams) -> tuple[Part, ...]:
+    """Return the parts of several devices: those of `distributed` know together what each finds."""
+    known, asked = Known(), problem.distributed
+    theirs = () if asked is None else parts_of(asked)
+
+    def wrapped(part: Part) -> Part:
+        return replace(
+            part,
+            run=partial(by_distributed, run=part, known=known),
+            refuses=lambda _: part.refuses(asked),
+            seconds=lambda _: part.seconds(asked),
+        )
+
+    return (*DEVICES, *map(wrapped, theirs), RATES)
 
 
-def _stages(problem: Streams, context: Context) -> Outcome:
-    stages = greedy_stages(problem, lambda: context.expired)
-    if stages is not None:
-        context.offer(Stages(stages=stages))
-    if context.closed:
-        return Outcome()
-    stated = [("stated", "code", 3, 8)] if stated_blocks(problem.graph) else []
-    outcome = Outcome()
-    for blocks, endings, r, s in (*stated, ("bottlenecks", "code", 3, 8), ("bottlenecks", "all", 0, 0)):
-        options = {"blocks": blocks, "endings": endings, "r": r, "s": s}
-        inner = context.inner(problem, options=options)
-        outcome = solve_ios(problem, inner)
-        if inner.answer is not None:
-            context.offer(inner.answer)
-        if inner.bound is not None:
-            context.raise_bound(inner.bound, "exact", kind=inner.bound_kind)
-        if outcome.infeasible or outcome.reason is not None or context.closed:
-            break
-    return outcome
+def _no_stated_blocks(problem: Streams) -> str:
+    return "" if stated_blocks(problem.graph) else "found no stated blocks, expected some"
 
 
-def _all_orders(problem: Streams, context: Context) -> Outcome:
-    """Offer chains and lists; with equal times the fewest synchronisations."""
-    orders = _orders(problem.graph, problem, context)
-    _offer_best(problem, context, (StreamOrder(streams=some) for some in orders))
-    return Outcome(reason="time" if context.expired else None)
+def _many_ops(problem: Streams) -> str:
+    count = len(problem.graph.ops)
+    return f"found {count} ops, expected at most {MOST_OPS}" if count > MOST_OPS else ""
 
 
-def _held(problem: Streams, context: Context) -> Outcome:
-    """Offer streams of the graph with edges that keep it within the memory, and within less.
-
-    Fewer ops side by side can be faster where they slow each other down. Memories below the bound are the
-    same multiples of one number whatever the bound is: so a larger one has those of a smaller one, too.
-    """
-    least = sequential_memory(problem.graph).reference_peak
-    memories = [least * k // 8 for k in EIGHTHS if problem.memory is None or least * k < 8 * problem.memory]
-    pairs = [] if problem.memory is None else [(rule, problem.memory) for rule in RULES]
-    for rule, memory in (*pairs, *((rule, memory) for memory in memories for rule in RULES)):
-        if context.expired or context.closed:
-            break
-        offer_held(problem, context, rule, memory)
-    return Outcome(reason="time" if context.expired else None)
-
-
-def _one_stream(problem: Streams, context: Context) -> Outcome:
-    """Offer one stream where there is nothing else; prove that there is none, if so."""
-    return Outcome() if context.answer is not None else offer_one_stream(problem, context)
-
-
-def _offer_best(problem: Streams, context: Context, answers: Iterable[StreamOrder]) -> None:
-    """Offer the fastest, of equally fast ones that with the fewest synchronisations."""
-    best: list[StreamOrder] = []
-    least: int | None = None
-    for answer in answers:
-        time = problem.evaluate(answer)
-        if least is None or time < least:
-            best, least = [], time
-        best += [answer] if time == least else []
-    if len(best) > 1 and len(problem.graph.ops) <= COUNTED:
-        best.sort(key=lambda some: len(synchronisations(problem.graph, some.streams, some.waits)))
-    if best:
-        context.offer(best[0])
-
-
-def _orders(graph: Graph, problem: Streams, context: Context) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Yield chains, and lists on several numbers of streams, each once, until the time is up."""
-    made = set()
-    with suppress(BuildTimeout):
-        for some in _in_turn(graph, problem.streams, context):
-            if some not in made:
-                made.add(some)
-                yield some
-            if context.expired:
-                break
-
-
-def _in_turn(graph: Graph, streams: int | None, context: Context) -> Iterator[tuple[tuple[int, ...], ...]]:
-    tick, chains = ticker(lambda: context.expired), None
-    if streams is None:
-        yield opara(graph, tick)
-    if len(graph.ops) <= MOST_OPS:
-        with suppress(BuildTimeout):
-            chains = best_chains(graph, streams, tick=tick, seconds=context.remaining())
-    if chains is not None:
-        yield chains
-    most = levels(graph) if chains is None else len(chains)
-    for count in range(min(most, streams or WIDEST, WIDEST), 0, -1):
-        for priority in ("bottom", "longest"):
-            yield lios(graph, count, priority, tick)
-
-
-def offer_held(problem: Streams, context: Context, rule: str, memory: int) -> None:
-    """Offer streams of the graph with edges after which it needs at most so much memory, with their flow."""
-    graph = problem.graph
-    order: Sequence[int] = ()
-    if rule == "respect-order":
-        found = order_within(MemoryEdges(graph, memory), context)
-        if isinstance(found, Outcome):
-            return
-        order = found
-    edges = edges_by_rule(
-        graph, memory, rule, order, expired=lambda: context.expired, progress=context.progress
-    )
-    if edges is None:
-        return
-    number = order_with(graph, edges.edges)
-    orders = _orders(apply_edges(graph, edges.edges), problem, context)
-    within = StreamOrder(streams=())
-    if problem.memory is not None:
-        within = StreamOrder(streams=(), waits=edges.edges, flow=edges.flow)
-    answers = (tuple(tuple(number[k] for k in stream) for stream in some) for some in orders)
-    _offer_best(problem, context, (replace(within, streams=some) for some in answers))
-
-
-def _by_makespan(problem: Streams, context: Context) -> Outcome:
-    """Take over the schedules and the bounds of `makespan`."""
-    asked = Makespan(problem.graph, problem.streams or len(problem.graph.ops), memory=problem.memory)
-    inner, known, again = context.inner(asked, prefix="makespan: "), None, 0.0
-
-    def hand_on() -> None:
-        nonlocal known, again
-        if inner.bound is not None:
-            context.raise_bound(inner.bound, inner.proof or "exact", kind=f"makespan, {inner.bound_kind}")
-        if inner.incumbent is None or inner.incumbent == known or context.elapsed() < again:
-            return
-        known, began = inner.incumbent, context.elapsed()
-        order: StreamOrder | None = _as_streams(asked, inner.answer)
-        if problem.memory is not None and order is not None:
-            order = held_back(problem, context, order)
-        if order is not None:
-            context.offer(order)
-        again = 2 * context.elapsed() - began  # half of the time at most
-
-    inner.changed = hand_on
-    outcome = solve_makespan(asked, inner)
-    again = 0.0
-    hand_on()
-    return Outcome(reason=outcome.reason, infeasible=outcome.infeasible, detail=outcome.detail)
-
-
-def _as_streams(asked: Makespan, answer: Sequence[int]) -> StreamOrder | None:
-    """Return the streams of a schedule, one for each processor."""
-    plan = asked.judge(answer).plan
-    if plan is None:
-        return None
-    named: dict[str, list[int]] = {}
-    for run_ in sorted(plan.runs, key=lambda run_: run_.start):
-        named.setdefault(run_.processor, []).append(run_.op)
-    return StreamOrder(streams=tuple(map(tuple, named.values())))
-
-
-def _bounded(problem: Streams) -> str:
+def _memory(problem: Streams) -> str:
     return "" if problem.memory is None else "found a memory, expected none"
 
 
-def _held_for_nothing(problem: Streams) -> str:
+def _edges_for_nothing(problem: Streams) -> str:
     if problem.memory is None and problem.contention == "none":
         return "found neither a memory nor contention, expected one of them"
     count = len(problem.graph.ops)
@@ -268,10 +98,51 @@ def _contends(problem: Streams) -> str:
     return f"found contention {problem.contention!r}, expected none" if odd else ""
 
 
-PARTS = (
-    Part(name="orders", run=_all_orders, gives=PLAN, refuses=_bounded),
-    Part(name="edges by rule", run=_held, gives=PLAN, refuses=_held_for_nothing),
-    Part(name="one stream", run=_one_stream, gives=PLAN),
-    Part(name="makespan", run=_by_makespan, kernels=ALL, refuses=_contends),
+def _no_rates(problem: Streams) -> str:
+    try:
+        rates_cpsat.check(problem)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def _ios(name: str, blocks: str, endings: str, r: int, s: int, refuses: Callable[[Any], str]) -> Part:
+    options = {"blocks": blocks, "endings": endings, "r": r, "s": s}
+    return Part(name=name, run=solve_ios, options=options, refuses=refuses)
+
+
+def _hios(name: str, run: RunFunction) -> Part:
+    return Part(name=name, run=run, gives=PLAN, options={"window": WINDOW})
+
+
+STAGES = (
+    Part(name="greedy", run=solve_greedy, gives=PLAN, first=True),
+    _ios("ios, stated blocks", "stated", "code", 3, 8, lambda x: _many_ops(x) or _no_stated_blocks(x)),
+    _ios("ios, pruned", "bottlenecks", "code", 3, 8, _many_ops),
+    _ios("ios, all endings", "bottlenecks", "all", 0, 0, _many_ops),
+)
+"""Of contention that prices stages."""
+
+STREAMS = (
+    Part(name="orders", run=offer_orders, gives=PLAN, refuses=_memory),
+    Part(name="edges by rule", run=offer_with_edges, gives=PLAN, refuses=_edges_for_nothing),
+    Part(name="one stream", run=offer_only_stream, gives=PLAN),
+    Part(name="makespan", run=solve_by_makespan, kernels=ALL, refuses=_contends),
 )
 """Of one device whose streams are orders."""
+
+DEVICES = (
+    Part(name="one device", run=offer_on_one_device, gives=PLAN, refuses=_memory),
+    _hios("hios-lp", solve_lp),
+    _hios("hios-mr", solve_mr),
+)
+"""Of several devices, before those of `distributed`."""
+
+RATES = Part(
+    name="rates-cpsat",
+    run=by_rates,
+    refuses=_no_rates,
+    seconds=lambda problem: rates_cpsat.size(problem).terms / TERMS_PER_SECOND,
+    pauses=False,
+)
+"""Of several devices under proportional contention."""

@@ -112,7 +112,9 @@ def _earliest(
 
 
 def raise_first_bound(problem: Streams, context: Context) -> None:
-    """Raise the bound to what the module's docstring proves."""
+    """Raise the bound to what the module's docstring proves, once."""
+    if not context.once("first bound"):
+        return
     path, work = critical_path(problem), sum(problem.durations)
     parts = problem.device.parts
     count = problem.devices

@@ -12,26 +12,24 @@ from typing import Any
 
 from ...formulations.streams import rates_cpsat
 from ...models.errors import UsageError
-from ...models.lowering.devices import Devices, Rows
+from ...models.lowering.devices import Rows
 from ...models.plan import Plan
 from ...models.problems.streams import Streams
-from ...models.result import Status
-from ..context import Context, Outcome
+from ..context import Context, Known, Outcome
+from ..distributed.lists import solve_heft as solve_distributed_heft
+from ..distributed.models import solve_cpsat as solve_distributed_cpsat
 from ..engines.model import solve_model
+from ..makespan.methods import LISTS
+from ..method import RunFunction
 from .bounds import raise_first_bound
-
-
-def devices_of(problem: Streams) -> Devices:
-    """Return the devices; raise a `UsageError` if there is one."""
-    if problem.cluster is None:
-        raise UsageError("devices: found 1, expected several (auto and lios are for one)")
-    return problem.cluster
+from .events import devices_of
 
 
 def solve_heft(problem: Streams, context: Context) -> Outcome:
     """Offer HEFT's plan; under contention its orders, simulated."""
     devices_of(problem)
-    return by_distributed(problem, context, "heft")
+    raise_first_bound(problem, context)
+    return by_distributed(problem, context, solve_distributed_heft)
 
 
 def solve_cpsat(problem: Streams, context: Context) -> Outcome:
@@ -42,14 +40,15 @@ def solve_cpsat(problem: Streams, context: Context) -> Outcome:
             f"contention: found {problem.contention!r} and sync_ns {problem.sync_ns}, expected none and 0 of "
             "the CP-SAT model of several devices (rates-cpsat has proportional contention)"
         )
-    return by_distributed(problem, context, "cpsat")
+    raise_first_bound(problem, context)
+    return by_distributed(problem, context, solve_distributed_cpsat)
 
 
 def solve_rates(problem: Streams, context: Context) -> Outcome:
     """Solve the CP-SAT model of rates, from the orders of HEFT."""
     devices_of(problem)
     rates_cpsat.check(problem)
-    outcome = by_distributed(problem, context, "heft")
+    outcome = solve_heft(problem, context)
     return outcome if context.closed or context.expired else by_rates(problem, context)
 
 
@@ -77,40 +76,42 @@ def rates_stated(problem: Streams) -> dict[str, Any]:
     return {"problem": problem}
 
 
-def by_distributed(problem: Streams, context: Context, method: str) -> Outcome:
-    """Take over plan and bound of a method of `distributed`, which begins with what is known."""
-    from ..solve import solve
+def by_distributed(
+    problem: Streams, context: Context, run: RunFunction, known: Known | None = None
+) -> Outcome:
+    """Take over plans and bounds of a method of `distributed`, which begins with what is known.
 
-    raise_first_bound(problem, context)
+    Parameters
+    ----------
+    run
+        The method, or a part of one.
+    known
+        What parts know together; None: nothing yet.
+    """
     asked = problem.distributed
     if asked is None:  # no ops
         context.offer([])
         return Outcome()
-    hint = None if context.answer is None or problem.contends else context.answer
-    result = solve(
-        asked,
-        method,
-        time_limit=None if context.time_limit is None else max(0.1, context.remaining() * 0.95),
-        seed=context.seed,
-        threads=context.threads,
-        memory_limit=context.memory_limit,
-        hint=None if hint is None else replace(hint, machine=asked.machine),
-        options=context.engine_options,
-        log=context.log,
-        progress=context.progress,
-    )
-    if result.bound is not None and result.proof is not None:
-        context.raise_bound(result.bound, result.proof, kind=result.bound_kind)
-    if result.plan is not None:
-        context.careful = True
-        context.offer(rows_of(result.plan) if problem.contends else result.plan)
-    if result.reason == "interrupted":
-        raise KeyboardInterrupt
-    return Outcome(
-        reason=result.reason,
-        infeasible=result.status is Status.INFEASIBLE,
-        detail=result.detail if context.answer is not None else context.refused or result.detail,
-    )
+    inner, taken = context.inner(asked, prefix="distributed: ", known=known), None
+
+    def hand_on() -> None:
+        nonlocal taken
+        if inner.bound is not None:
+            context.raise_bound(inner.bound, inner.proof or "exact", kind=inner.bound_kind)
+        if inner.incumbent is not None and inner.incumbent != taken:
+            taken, plan = inner.incumbent, asked.judge(inner.answer).plan
+            if plan is not None:
+                context.offer(rows_of(plan) if problem.contends else plan)
+
+    context.careful = True
+    if context.answer is not None and not problem.contends:
+        inner.offer(replace(context.answer, machine=asked.machine))
+    inner.changed = hand_on
+    context.prepare(LISTS)
+    outcome = run(asked, inner) or Outcome()
+    hand_on()
+    detail = outcome.detail if context.answer is not None else context.refused or outcome.detail
+    return replace(outcome, detail=detail, facts={})
 
 
 def rows_of(plan: Plan) -> Rows:

@@ -7,6 +7,7 @@ from functools import wraps
 
 from ...formulations.model import BuildTimeout
 from ...models.errors import UsageError
+from ...models.lowering.devices import Devices
 from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 
@@ -29,6 +30,13 @@ def refuse_orders(problem: Streams) -> None:
         raise UsageError(
             f"contention: found {problem.contention!r}, expected fluid or half-serial, which price stages"
         )
+
+
+def devices_of(problem: Streams) -> Devices:
+    """Return the devices; raise a `UsageError` if there is one."""
+    if problem.cluster is None:
+        raise UsageError("devices: found 1, expected several (auto and lios are for one)")
+    return problem.cluster
 
 
 def in_time(solve: Callable[[Streams, Context], Outcome]) -> Callable[[Streams, Context], Outcome]:

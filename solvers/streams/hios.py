@@ -39,7 +39,7 @@ from ...models.plan import Plan
 from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
-from .devices import devices_of
+from .events import devices_of
 
 Arcs = list[list[tuple[int, int]]]
 """Of each op its direct successors, or predecessors, with the ns of what goes between two devices."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...models.problems.streams import Streams
-from ..makespan.methods import ALL
+from ..makespan.methods import ALL, LISTS
 from ..method import BOUND, OPTIMUM, Method, Option
 from ..parallel.methods import EDGE_KERNELS, GROWING
 from ..room import Export, Room
@@ -129,6 +129,8 @@ ROOM = Room(
             "several devices: heft of distributed; under contention its orders",
             proves=BOUND,
             source="Topcuoglu, Hariri and Wu, IEEE TPDS 2002",
+            kernels=LISTS,
+            late=True,
         ),
         Method(
             "hios-lp",
@@ -152,6 +154,8 @@ ROOM = Room(
             "several devices without contention: cpsat of distributed",
             proves=OPTIMUM,
             engine="cpsat",
+            kernels=LISTS,
+            late=True,
         ),
         Method(
             "rates-cpsat",
@@ -159,6 +163,8 @@ ROOM = Room(
             "several devices under proportional contention, for few ops: starts, ends, and work between them",
             proves=OPTIMUM,
             engine="cpsat",
+            kernels=LISTS,
+            late=True,
         ),
         Method(
             "sequential",

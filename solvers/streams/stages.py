@@ -49,6 +49,9 @@ from .memory import is_too_little
 MOST_OPS = 3000
 """Ops up to which the program is begun: blocks, and sets of successors, take time quadratic in them."""
 
+ENDINGS = 256
+"""Endings after which the clock is looked at: a set may have any number of them."""
+
 Groups = tuple[int, ...]
 """The groups of an ending as sets of ops: bits of integers."""
 
@@ -311,6 +314,8 @@ def program(
                 if not block.fits(held, groups):
                     continue
                 found.transitions += 1
+                if not found.transitions % ENDINGS:
+                    tick()
                 if rest not in best:
                     levels[rest.bit_count()].append(rest)
                     best[rest], ways[rest], came[rest] = cost + price, count, (state, groups)

@@ -172,10 +172,12 @@ def test_any_order_within_the_bound_will_do_and_a_bound_above_it_is_a_proof() ->
         problem = lt.MemoryEdges(graph, bound)
         return order_within(problem, Context(problem=problem, threads=1, time_limit=seconds))
 
-    order = found(least)
+    order, late, none = found(least), found(least, 0.0), found(least - 1)
+    assert isinstance(order, tuple)
+    assert isinstance(late, Outcome)
+    assert isinstance(none, Outcome)
     assert lt.Peak(graph).evaluate(order) == least
     assert found(10**9, 0.0) == tuple(range(len(graph.ops))), "the reference order needs no time"
-    late, none = found(least, 0.0), found(least - 1)
     assert (late.reason, late.infeasible) == ("time", False)
     assert (none.reason, none.infeasible) == (None, True)
     assert f"at least {least} bytes, above the bound {least - 1}" in none.detail

@@ -13,9 +13,9 @@ import lowtide as lt
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.derived.streams import synchronisations
 from lowtide.solvers.context import Context
-from lowtide.solvers.streams.auto import offer_held
 from lowtide.solvers.streams.bounds import critical_path
 from lowtide.solvers.streams.lists import lios
+from lowtide.solvers.streams.pieces import offer_held
 from tests.effort import seeds
 from tests.oracles.brute_force import must_precede
 from tests.oracles.brute_makespan import fastest_schedule
