@@ -29,8 +29,8 @@ from ....models.result import relative_gap
 from ....models.verifier.allocation import verify_allocation
 from ....models.verifier.verdict import Verification
 from ....solvers.largest import ideal_time
-from ....solvers.offsets.first_come import place_as_they_come
 from ....solvers.offsets.components import addresses
+from ....solvers.offsets.first_come import place_as_they_come
 from ....solvers.registry import ROOMS
 from ...tables.spec import Row
 from ..placement_g10.table import PUBLISHED
