@@ -15,8 +15,8 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
    time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first, unless each
    of them has had more than the former; where none has changed anything, all of it is: then all have equal
    parts of the time. A part that cannot be paused gets half (`PIECE`) of what is left, or its estimate, in
-   one piece, unless that is more than is left; and again only with twice the time, or with all that is left
-   where no other part can use it.
+   one piece, unless that is more than is left; and again only with twice the time. Where no other part can
+   use what is left, it has all of that, if that is half of its estimate (`AGAIN`).
 
 Without a limit each part runs to its end, in order: the result depends on nothing but the question.
 
@@ -135,7 +135,11 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
         left = context.remaining()
         open_ = [w for w in works if not w.ended and _needs(w, left) <= left]
         if not open_:
-            last = [w for w in works if w.used and not w.ended and not w.part.pauses and w.told < left]
+            last = [
+                w
+                for w in works
+                if not (w.ended or w.part.pauses) and w.told < left and w.estimate <= AGAIN * left
+            ]
             if not last:
                 return
             _give(max(last, key=lambda w: (w.rate, -w.estimate, -w.number)), problem, context, left)
@@ -191,7 +195,8 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     ended = "paused" if outcome is None else outcome.reason or ("refused" if outcome.refused else "done")
     if outcome is not None:
         too_late = work.part.pauses and context.remaining() < AGAIN * work.used
-        work.ended = outcome.reason != "time" or too_late
+        too_soon = AGAIN * taken < seconds * work.part.share  # it would do the same again
+        work.ended = outcome.reason != "time" or too_late or too_soon
     detail = "" if outcome is None else outcome.refused or outcome.detail
     context.known.turns.append(Turn(work.part.name, start, taken, before, after, ended, detail))
     return taken

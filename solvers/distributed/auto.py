@@ -1,7 +1,8 @@
 """`auto` for `distributed`: schedules by lists, bounds of the memories together, CP-SAT from what they find.
 
-1. In turns: `heft`; the fastest schedule on one memory alone, by the lists of `makespan`; `heft` on some of
-   the memories, for there more devices are of use, and otherwise lists spread over all that they get.
+1. In turns: `heft`, and by ranks that are drawn around its own; the fastest schedule on one memory alone, by
+   the lists of `makespan`; both on some of the memories, for there more devices are of use, and otherwise
+   lists spread over all that they get.
 2. `auto` of `makespan` on the relaxation `Distributed.pooled`: bounds, or that there is no schedule.
 3. CP-SAT, with the best schedule as hint and horizon; and on the memories whose lists were fastest, but not
    on all, which is a much smaller model.
@@ -21,17 +22,19 @@ from ..parts import BOUND, PLAN, Part
 from ..portfolio import run
 from .lists import (
     Some,
-    alike,
+    ended,
     hand_bounds_on,
+    offer_at_random,
     offer_heft,
-    offer_one_memory,
+    offer_on_each_memory,
     on_some,
     sets_of_memories,
 )
 from .models import refused, solve_intervals, solve_on_some
 
-TERMS_PER_SECOND = 10_000
-"""Of the model of intervals, until it has a schedule: moe-train on two devices, 53,000 terms, takes 5 s."""
+TERMS_PER_SECOND = 20_000
+"""Of the model of intervals, until CP-SAT betters a list schedule: moe-train on two devices, 53,000 terms,
+takes 2.5 s of the processor, llama-block-train, 18,000 terms, less than one."""
 
 
 def solve_auto(problem: Distributed, context: Context) -> Outcome:
@@ -55,10 +58,12 @@ class _Lists:
         """Return the parts; without a limit the exact one comes before what is only faster."""
         return (
             Part(name="heft", run=self.heft, gives=PLAN),
-            Part(name="one memory", run=_one_memory, gives=PLAN, kernels=LISTS),
+            Part(name="one memory", run=offer_on_each_memory, gives=PLAN, kernels=LISTS),
+            Part(name="lists at random", run=self.at_random, gives=PLAN),
             Part(name="memories together", run=_together, gives=BOUND, kernels=ALL),
             Part(name="cpsat", run=self.model, seconds=self.seconds_of_model, pauses=False),
             Part(name="heft on some memories", run=self.heft_on_some, gives=PLAN, refuses=_few_memories),
+            Part(name="at random on some", run=self.at_random_on_some, gives=PLAN, refuses=_few_memories),
             Part(
                 name="cpsat on some memories",
                 run=self.model_on_some,
@@ -72,7 +77,15 @@ class _Lists:
     def heft(self, problem: Distributed, context: Context) -> Outcome:
         """Offer the list schedule by upward rank."""
         offer_heft(Some.all(self.data), context)
-        return _listed(context)
+        return ended(Outcome(), context)
+
+    def at_random(self, problem: Distributed, context: Context) -> Outcome:
+        """Offer list schedules by ranks that are drawn."""
+        return offer_at_random(Some.all(self.data), context)
+
+    def at_random_on_some(self, problem: Distributed, context: Context) -> Outcome:
+        """Offer the same on the memories whose list was fastest."""
+        return Outcome() if self.fastest is None else offer_at_random(self.fastest[1], context)
 
     def heft_on_some(self, problem: Distributed, context: Context) -> Outcome:
         """Offer the same on some of the memories."""
@@ -83,7 +96,7 @@ class _Lists:
             value = problem.evaluate(answer)
             if self.fastest is None or value < self.fastest[0]:
                 self.fastest = value, some, answer
-        return _listed(context)
+        return ended(Outcome(), context)
 
     def model(self, problem: Distributed, context: Context) -> Outcome:
         """Solve the model of intervals."""
@@ -116,18 +129,6 @@ def _seconds(data: DistributedData) -> float:
 def _few_memories(problem: Distributed) -> str:
     count = len(problem.memories)
     return f"found {count} memories, expected more than two" if count < 3 else ""
-
-
-def _listed(context: Context) -> Outcome:
-    return Outcome(reason="time" if context.expired else None)
-
-
-def _one_memory(problem: Distributed, context: Context) -> Outcome:
-    """Offer the list schedules on one memory alone, of memories that are alike the first."""
-    first = {alike(problem, (m,)): m for m in reversed(range(len(problem.memories)))}
-    for m in sorted(first.values()):
-        offer_one_memory(problem, m, context)
-    return _listed(context)
 
 
 def _together(problem: Distributed, context: Context) -> Outcome:

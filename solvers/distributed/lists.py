@@ -8,8 +8,10 @@ machine serves more of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, count
+from random import Random
 from typing import Self
 
 from ...formulations.distributed.data import DistributedData, distributed_data
@@ -21,6 +23,12 @@ from ..context import Context, Outcome
 from ..makespan.lists.method import begin
 from ..makespan.lists.priorities import PRIORITIES
 from .heft import ListScheduler, upward_ranks
+
+WITHOUT_LIMIT = 100
+"""List schedules at random where there is no time limit."""
+
+PERCENT = (2, 10, 30)
+"""By which ranks differ from those that they are drawn around, at most."""
 
 FOR_BOUNDS = 0.2
 """Part of the time that is left for the relaxation's simple bounds."""
@@ -84,9 +92,9 @@ def alike(problem: Distributed, memories: Sequence[int]) -> tuple[object, ...]:
 
 def sets_of_memories(problem: Distributed) -> Iterator[tuple[int, ...]]:
     """Yield the sets of two memories or more that are tried, but not that of all."""
-    count, met = len(problem.memories), set[tuple[object, ...]]()
-    firsts = (tuple(range(k)) for k in range(3, count))
-    for some in (*(combinations(range(count), 2) if count > 2 else ()), *firsts):
+    many, met = len(problem.memories), set[tuple[object, ...]]()
+    firsts = (tuple(range(k)) for k in range(3, many))
+    for some in (*(combinations(range(many), 2) if many > 2 else ()), *firsts):
         if (known := alike(problem, some)) not in met:
             met.add(known)
             yield some
@@ -104,6 +112,37 @@ def offer_heft(some: Some, context: Context) -> DistributedSchedule | None:
     answer = some.in_all(lists.answer())
     context.offer(answer)
     return answer
+
+
+def offer_at_random(some: Some, context: Context) -> Outcome:
+    """Offer list schedules by ranks that are drawn around the upward ones, and around those of the best.
+
+    A list scheduler looks one op ahead; ranks that differ by a few percent, or by a third, send it elsewhere.
+    """
+    tick, rng = ticker(lambda: context.expired), Random(context.seed)
+    best: tuple[int, list[int]] | None = None
+    with suppress(BuildTimeout):
+        first = [int(1000 * rank) for rank in upward_ranks(some.data, tick)]
+        for turn in count() if context.time_limit is not None else range(WITHOUT_LIMIT):
+            if context.closed:
+                break
+            percent = rng.choice(PERCENT)
+            base = best[1] if best is not None and turn % 2 else first
+            ranks = [rank * rng.randint(100 - percent, 100 + percent) // 100 for rank in base]
+            lists = ListScheduler(some.data, tick)
+            if lists.run(ranks, tick):
+                value = context.offer(some.in_all(lists.answer()))
+                if best is None or value <= best[0]:
+                    best = value, ranks
+    return ended(Outcome(), context)
+
+
+def offer_on_each_memory(problem: Distributed, context: Context) -> Outcome:
+    """Offer the list schedules on one memory alone, of memories that are alike the first."""
+    first = {alike(problem, (m,)): m for m in reversed(range(len(problem.memories)))}
+    for m in sorted(first.values()):
+        offer_one_memory(problem, m, context)
+    return ended(Outcome(), context)
 
 
 def offer_one_memory(problem: Distributed, m: int, context: Context) -> None:

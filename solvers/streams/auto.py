@@ -12,10 +12,8 @@ from each other's plans, and the model of rates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ...formulations.streams import rates_cpsat
 from ...models.derived.stated_blocks import stated_blocks
@@ -48,11 +46,11 @@ WINDOW = 4
 def solve_auto(problem: Streams, context: Context) -> Outcome:
     """Stop as soon as the bound meets the best that is known."""
     raise_first_bound(problem, context)
-    order = range(len(problem.graph.ops))
     if problem.cluster is not None:
         context.careful = True
         return run(_of_devices(problem), problem, context)
     if problem.memory is None:
+        order = range(len(problem.graph.ops))
         context.offer([[[i]] for i in order] if problem.device.staged else [order])
     return run(STAGES if problem.device.staged else STREAMS, problem, context)
 
@@ -73,8 +71,14 @@ def _of_devices(problem: Streams) -> tuple[Part, ...]:
     return (*DEVICES, *map(wrapped, theirs), RATES)
 
 
-def _no_stated_blocks(problem: Streams) -> str:
-    return "" if stated_blocks(problem.graph) else "found no stated blocks, expected some"
+def _pruned(problem: Streams, context: Context) -> Outcome:
+    """Run the pruned program of IOS, on the blocks that the graph states first."""
+    for blocks in ("stated", "bottlenecks") if stated_blocks(problem.graph) else ("bottlenecks",):
+        options = {"blocks": blocks, "endings": "code", "r": 3, "s": 8}
+        outcome = solve_ios(problem, replace(context, options=options))
+        if outcome.reason is not None or context.closed:
+            break
+    return outcome
 
 
 def _many_ops(problem: Streams) -> str:
@@ -94,8 +98,7 @@ def _edges_for_nothing(problem: Streams) -> str:
 
 
 def _contends(problem: Streams) -> str:
-    odd = problem.contention != "none"
-    return f"found contention {problem.contention!r}, expected none" if odd else ""
+    return "" if problem.contention == "none" else f"found contention {problem.contention!r}, expected none"
 
 
 def _no_rates(problem: Streams) -> str:
@@ -106,20 +109,19 @@ def _no_rates(problem: Streams) -> str:
     return ""
 
 
-def _ios(name: str, blocks: str, endings: str, r: int, s: int, refuses: Callable[[Any], str]) -> Part:
-    options = {"blocks": blocks, "endings": endings, "r": r, "s": s}
-    return Part(name=name, run=solve_ios, options=options, refuses=refuses)
-
-
 def _hios(name: str, run: RunFunction) -> Part:
     return Part(name=name, run=run, gives=PLAN, options={"window": WINDOW})
 
 
 STAGES = (
     Part(name="greedy", run=solve_greedy, gives=PLAN, first=True),
-    _ios("ios, stated blocks", "stated", "code", 3, 8, lambda x: _many_ops(x) or _no_stated_blocks(x)),
-    _ios("ios, pruned", "bottlenecks", "code", 3, 8, _many_ops),
-    _ios("ios, all endings", "bottlenecks", "all", 0, 0, _many_ops),
+    Part(name="ios, pruned", run=_pruned, gives=PLAN, refuses=_many_ops),
+    Part(
+        name="ios, all endings",
+        run=solve_ios,
+        options={"blocks": "bottlenecks", "endings": "all", "r": 0, "s": 0},
+        refuses=_many_ops,
+    ),
 )
 """Of contention that prices stages."""
 

@@ -22,7 +22,7 @@ Let :math:`w_i` be the time of op i alone, :math:`u_i` its share of the device, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...models.derived.precedence import precedence
@@ -38,12 +38,25 @@ MOST_OPS = 3000
 """Ops up to which the work before each is looked at: it takes time and memory quadratic in them."""
 
 
-def critical_path(problem: Streams) -> int:
-    """Return the longest path, in ns."""
-    ends = [0] * len(problem.durations)
-    for i, before in enumerate(precedence(problem.graph).predecessors):
-        ends[i] = problem.durations[i] + max((ends[j] for j in before), default=0)
-    return max(ends, default=0)
+def critical_path(problem: Streams, ops: Iterable[int] | None = None) -> int:
+    """Return the longest path, in ns; if some ops are given, in their order, that of these alone."""
+    before, ends = precedence(problem.graph).predecessors, dict[int, int]()
+    for i in range(len(problem.durations)) if ops is None else ops:
+        ends[i] = problem.durations[i] + max((ends.get(j, 0) for j in before[i]), default=0)
+    return max(ends.values(), default=0)
+
+
+def least_time(problem: Streams, ops: Sequence[int]) -> int:
+    """Return what ops, in their order, take at least by paths, work and area, in ns."""
+    work, count = sum(problem.durations[i] for i in ops), problem.devices
+    least = critical_path(problem, ops)
+    if problem.streams is not None:
+        least = max(least, -(-work // (problem.streams * count)))
+    if problem.contention != "none":
+        parts = problem.device.parts
+        area = sum(problem.durations[i] * share_of(problem.graph, i, parts) for i in ops)
+        least = max(least, -(-area // (parts * count)))
+    return -(-(work + least) // 2) if problem.contention == "half-serial" else least
 
 
 def work_before(problem: Streams) -> int:
@@ -115,15 +128,8 @@ def raise_first_bound(problem: Streams, context: Context) -> None:
     """Raise the bound to what the module's docstring proves, once."""
     if not context.once("first bound"):
         return
-    path, work = critical_path(problem), sum(problem.durations)
-    parts = problem.device.parts
-    count = problem.devices
-    least = path if problem.streams is None else max(path, -(-work // (problem.streams * count)))
-    if problem.contention != "none":
-        least = max(least, -(-problem.area // (parts * count)))
-    if problem.contention == "half-serial":
-        least = -(-(work + least) // 2)
-    kind = "critical path" if least == path else "work"
+    least = least_time(problem, range(len(problem.durations)))
+    kind = "critical path" if least == critical_path(problem) else "work"
     context.raise_bound(least, "exact", kind=kind)
     if not context.expired:
         context.raise_bound(work_before(problem), "exact", kind="work before ops")

@@ -31,7 +31,7 @@ ROOM = Room(
         Method(
             "auto",
             ".streams.auto:solve_auto",
-            "ios for stages; else matching and lists, and the schedule of makespan",
+            "ios for stages; else matching, lists, edges, and makespan or distributed, in turns",
             proves=OPTIMUM,
             engine="cpsat",
             kernels=(*GROWING, *ALL),

@@ -19,7 +19,11 @@ times: the same as that of a stage for each. So there is an optimum with a stage
 between such ops are solved one by one. ``blocks=stated`` takes the blocks that the graph states
 (`provenance`), as IOS does for networks whose cells are joined by more than one op; that is a restriction.
 
-**What is proved.** With all endings, no r and no s, and blocks of the first kind, D is the optimum: groups
+After each block its stages go on with what is left of the best ones before: without a memory that is an
+answer, as stages without some of their ops are stages.
+
+**What is proved.** With all endings, no r and no s, and blocks of the first kind, D is the optimum, and the
+sum over blocks of what they take, or take at least (`lowtide.solvers.streams.bounds`), is a bound: groups
 that are not connected merge connected ones, which makes none of the stage's terms smaller. (Fewer groups can
 help where their number is limited, or with the workspace: then nothing is proved.)
 
@@ -42,15 +46,12 @@ from ...models.machine import Contention
 from ...models.problems.stream_answers import Stages
 from ...models.problems.streams import Streams
 from ..context import Context, Outcome
-from .bounds import raise_first_bound
+from .bounds import least_time, raise_first_bound
 from .events import refuse_orders
 from .memory import is_too_little
 
 MOST_OPS = 3000
 """Ops up to which the program is begun: blocks, and sets of successors, take time quadratic in them."""
-
-ENDINGS = 256
-"""Endings after which the clock is looked at: a set may have any number of them."""
 
 Groups = tuple[int, ...]
 """The groups of an ending as sets of ops: bits of integers."""
@@ -109,8 +110,12 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
     stated = stated_blocks(graph) if options["blocks"] == "stated" else None
     blocks = stated or blocks_of(graph)
     stages: list[tuple[tuple[int, ...], ...]] = []
-    total, states, transitions = 0, 0, 0
+    states, transitions = 0, 0
     executed, lives = 0, lives_of(graph)
+    proves = pruning.is_exact and not stated and is_plain(problem)
+    least = [least_time(problem, block) for block in blocks]
+    if proves:
+        context.raise_bound(sum(least), "exact", kind="work of blocks")
     for k, block in enumerate(blocks):
         context.progress(f"ios: block {k + 1} of {len(blocks)}, {transitions:,} transitions")
         try:
@@ -126,16 +131,28 @@ def solve_ios(problem: Streams, context: Context) -> Outcome:
         if found.cost is None:
             said = f"no stages of block {k + 1} are within the memory"
             return Outcome(infeasible=not stated, detail=f"{said}, of those looked at" if stated else said)
-        total += found.cost
         stages += [tuple(tuple(bits(group)) for group in some) for some in found.stages]
         executed |= sum(1 << i for i in block)
+        least[k] = found.cost
+        if proves:
+            context.raise_bound(sum(least), "exact", kind="dynamic program")
+        if context.answer is not None and problem.memory is None:
+            context.offer(Stages(stages=(*stages, *_without(context.answer.stages, executed))))
     context.offer(Stages(stages=tuple(stages)))
-    if pruning.is_exact and not stated and is_plain(problem):
-        context.raise_bound(total, "exact", kind="dynamic program")
     return Outcome(
         detail=f"{states:,} sets of ops, {transitions:,} endings",
         facts={"states": states, "transitions": transitions},
     )
+
+
+def _without(
+    stages: Sequence[Sequence[Sequence[int]]], executed: int
+) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield what is left of stages without ops that have been executed."""
+    for stage in stages:
+        groups = (tuple(i for i in group if not executed >> i & 1) for group in stage)
+        if left := tuple(group for group in groups if group):
+            yield left
 
 
 def is_plain(problem: Streams) -> bool:
@@ -314,8 +331,6 @@ def program(
                 if not block.fits(held, groups):
                     continue
                 found.transitions += 1
-                if not found.transitions % ENDINGS:
-                    tick()
                 if rest not in best:
                     levels[rest.bit_count()].append(rest)
                     best[rest], ways[rest], came[rest] = cost + price, count, (state, groups)

@@ -115,6 +115,14 @@ def test_what_no_other_part_can_use_goes_to_one_that_had_too_little() -> None:
     assert world.seconds == 9.0
 
 
+def test_what_is_estimated_to_take_longer_has_what_no_other_part_can_use() -> None:
+    for estimate, begun in ((15.0, 1), (20.0, 0)):
+        world = World()
+        model = replace(world.once("model", 5.0, 1), seconds=lambda problem: estimate)  # noqa: B023
+        run([world.once("list", 1.0, 7), model], NUMBERS, world.context(9.0))
+        assert world.of("model") == 5.0 * begun
+
+
 def test_ctrl_c_that_a_solver_took_for_its_own_ends_all() -> None:
     world = World()
     stopped = Part(name="solver", run=lambda problem, context: Outcome(reason="interrupted"))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 import lowtide as lt
-from lowtide.solvers.streams.stages import Pruning, blocks_of, program
+from lowtide.formulations.model import BuildTimeout
+from lowtide.solvers.context import Context
+from lowtide.solvers.streams import stages
+from lowtide.solvers.streams.stages import Program, Pruning, blocks_of, program
 from tests.effort import seeds
 from tests.oracles.brute_streams import fastest_stages
 from tests.solvers.streams.stages import question
@@ -27,6 +30,38 @@ COUNTS = [
 def block_of(name: str, number: int) -> tuple[lt.Streams, list[int]]:
     graph = lt.load(f"catalogue:ios/{name}")
     return lt.Streams(graph, contention="fluid"), graph.provenance["blocks"][number]
+
+
+@pytest.mark.parametrize("contention", ["fluid", "half-serial"])
+def test_blocks_that_are_done_better_the_stages_and_the_bound(
+    monkeypatch: pytest.MonkeyPatch, contention: str
+) -> None:
+    problem = lt.Streams(lt.load("catalogue:ios/squeezenet"), contention=contention)
+    optimum = lt.solve(problem, threads=1).objective
+    assert optimum is not None
+    count = len(blocks_of(problem.graph))
+    found = []
+    for done in range(count + 1):
+        context = Context(
+            problem=problem, options={"blocks": "bottlenecks", "endings": "all", "r": 0, "s": 0}
+        )
+        context.offer([[[i]] for i in range(len(problem.graph.ops))])
+        left = iter([program] * done)
+        monkeypatch.setattr(stages, "program", lambda *a, **b: next(left, too_late)(*a, **b))  # noqa: B023
+        outcome = stages.solve_ios(problem, context)
+        assert outcome.reason == (None if done == count else "time")
+        assert not problem.judge(context.answer).violations
+        assert context.incumbent is not None
+        assert context.bound is not None
+        found.append((context.incumbent, context.bound))
+    assert found == sorted(found, key=lambda pair: (-pair[0], pair[1]))
+    assert all(bound <= optimum <= time for time, bound in found)
+    assert found[-1] == (optimum, optimum)
+    assert len(set(found)) > 2
+
+
+def too_late(*args: object, **given: object) -> Program:
+    raise BuildTimeout("late")
 
 
 @pytest.mark.parametrize(("name", "number", "states", "code", "pruned", "everything"), COUNTS)
