@@ -17,40 +17,19 @@ from .planner.planner import check_machine
 from .pofo.method import stages_of
 from .policies.zero_offload import processors_of
 from .replicas.share import replicas
-from .traits import Trait, traits
-
-ANY = ~Trait(0)
-"""Each trait that there is."""
-
-SEVERAL = Trait.PROCESSORS | Trait.LANES | Trait.REPLICAS
-"""More processors than one."""
-
-FREEDOMS = Trait.FREE_ORDER | Trait.RERUN
-"""Of ops, which have no order or run again."""
-
-DEMANDS = Trait.ADDRESSES | Trait.PAGES
-"""On plans, which the room meets for every method (`Room.demanded`)."""
-
-BASIC = Trait.PERIOD | Trait.WHOLE | Trait.PARTS | Trait.ONCE | Trait.REPLACE | Trait.LATENCY | DEMANDS
-"""What each method of one processor serves."""
-
-SIMULATED = BASIC | Trait.CROSS_CAP | Trait.STARTS | Trait.MODES | Trait.FAR
-"""Of policies on the simulator."""
-
-PLANNED = BASIC | Trait.OPERANDS | Trait.MODES | Trait.FAR | Trait.STARTS
-"""Of the planner."""
-
-SAMPLED = SIMULATED | Trait.FOUR_TIERS | Trait.FIVE_TIERS
-"""Of bounds by windows and prices."""
-
-STATES = SAMPLED | Trait.ONE_TIER | Trait.OPERANDS
-"""Of models whose data are `lowtide.formulations.placement.states`."""
-
-BRANCHED = STATES | Trait.ELSEWHERE
-"""Of those that branch by modes: ones that others beat count for nothing."""
-
-LISTED = ANY & ~(SEVERAL | Trait.SLOWED | Trait.FIVE_TIERS | FREEDOMS)
-"""Of AutoTM's models."""
+from .traits import (
+    BRANCHED,
+    FREEDOMS,
+    IN_ORDER,
+    LISTED,
+    PLANNED,
+    SAMPLED,
+    SEVERAL,
+    SIMULATED,
+    STATES,
+    Trait,
+    traits,
+)
 
 
 def refusing(run: RunFunction) -> RunFunction:
@@ -126,11 +105,11 @@ def _beyond_dropping(problem: Placement) -> str:
 
 
 _ONE = Trait.REPLICAS | SIMULATED
-_OFFLOAD = ANY & ~(FREEDOMS | Trait.MODES | Trait.OPERANDS | Trait.ELSEWHERE)
+_OFFLOAD = IN_ORDER & ~(Trait.MODES | Trait.OPERANDS | Trait.ELSEWHERE)
 
 SERVED: Mapping[str, Mapping[str, Any]] = {
-    "auto": {"supports": ANY},
-    "orders": {"supports": ANY & ~Trait.RERUN},
+    "auto": {"supports": IN_ORDER | FREEDOMS},
+    "orders": {"supports": IN_ORDER | Trait.FREE_ORDER},
     "planner": {"supports": Trait.REPLICAS | PLANNED, "refuses": beyond_planner},
     "lp-bound": {"supports": Trait.REPLICAS | SAMPLED},
     "swapadvisor": {"supports": _ONE | Trait.FREE_ORDER, "refuses": _beyond_simulator},
@@ -142,13 +121,13 @@ SERVED: Mapping[str, Mapping[str, Any]] = {
         "supports": _OFFLOAD,
         "refuses": refused_by(lambda p: processors_of(p, "zero-infinity")),
     },
-    "first-touch": {"supports": ANY & ~(SEVERAL | FREEDOMS)},
+    "first-touch": {"supports": IN_ORDER & ~SEVERAL},
     "pofo": {
-        "supports": ANY & ~(SEVERAL | Trait.WHOLE | Trait.REPLACE),
+        "supports": (IN_ORDER | FREEDOMS) & ~(SEVERAL | Trait.WHOLE | Trait.REPLACE),
         "needs": Trait.RERUN,
         "refuses": refused_by(stages_of),
     },
-    "serial": {"supports": ANY & ~FREEDOMS},
+    "serial": {"supports": IN_ORDER},
     "slot-lp": {"supports": Trait.REPLICAS | BRANCHED, "refuses": _named_elsewhere},
     "slot-milp": {
         "supports": Trait.REPLICAS | BRANCHED,

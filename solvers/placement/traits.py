@@ -71,6 +71,43 @@ class Trait(Flag):
         }
 
 
+SEVERAL = Trait.PROCESSORS | Trait.LANES | Trait.REPLICAS
+"""More processors than one."""
+
+FREEDOMS = Trait.FREE_ORDER | Trait.RERUN
+"""Of ops, which have no order or run again."""
+
+DEMANDS = Trait.ADDRESSES | Trait.PAGES
+"""On plans, which the room meets for every method (`Room.demanded`)."""
+
+BASIC = Trait.PERIOD | Trait.WHOLE | Trait.PARTS | Trait.ONCE | Trait.REPLACE | Trait.LATENCY | DEMANDS
+"""What each method of one processor serves."""
+
+SIMULATED = BASIC | Trait.CROSS_CAP | Trait.STARTS | Trait.MODES | Trait.FAR
+"""Of policies on the simulator."""
+
+PLANNED = BASIC | Trait.OPERANDS | Trait.MODES | Trait.FAR | Trait.STARTS
+"""Of the planner."""
+
+SAMPLED = SIMULATED | Trait.FOUR_TIERS | Trait.FIVE_TIERS
+"""Of bounds by windows and prices."""
+
+STATES = SAMPLED | Trait.ONE_TIER | Trait.OPERANDS
+"""Of models whose data are `lowtide.formulations.placement.states`."""
+
+BRANCHED = STATES | Trait.ELSEWHERE
+"""Of those that branch by modes: ones that others beat count for nothing."""
+
+IN_ORDER = BRANCHED | SEVERAL | Trait.IN_PLACE | Trait.SLOWED
+"""All but the freedoms of ops."""
+
+LISTED = IN_ORDER & ~(SEVERAL | Trait.SLOWED | Trait.FIVE_TIERS)
+"""Of AutoTM's models."""
+
+AGAIN = PLANNED & ~(Trait.MODES | Trait.OPERANDS | Trait.ONCE) | Trait.RERUN
+"""Of searches for what runs again: the planner's, where ops have one mode."""
+
+
 def traits(problem: Placement) -> Trait:
     """Return the traits of a problem, which are computed once.
 

@@ -163,7 +163,7 @@ class Replicas:
 
 
 def replicas(problem: Placement) -> Replicas | None:
-    """Return what stands for replicas; None if the problem is not of this kind, or has one processor.
+    """Return what stands for replicas, made once; None if the problem is not of this kind.
 
     Examples
     --------
@@ -173,8 +173,14 @@ def replicas(problem: Placement) -> Replicas | None:
     >>> [group.bytes_per_s for group in found.shared.machine.groups]
     [6000000000, 6000000000]
     """
-    if len(problem.machine.processors) < 2:
-        return None
+    known = problem.__dict__
+    if "_replicas" not in known:
+        known["_replicas"] = _replicas(problem) if len(problem.machine.processors) > 1 else None
+    found: Replicas | None = known["_replicas"]
+    return found
+
+
+def _replicas(problem: Placement) -> Replicas | None:
     try:
         parts = lanes(problem)
     except UsageError:

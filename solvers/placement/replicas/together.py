@@ -12,6 +12,7 @@ are those of single ops on a shared link (`lowtide.formulations.placement.single
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -101,28 +102,38 @@ def solve_replicas(
     found: Replicas, context: Context, solve: Callable[[Placement, Context], Outcome]
 ) -> Outcome:
     """Have a method of one GPU work for all, as above."""
-    problem, many = found.problem, len(found.lanes)
     context.careful = True
     raise_joint_bounds(found, context)
-    twice = many > 1 and not problem.periodic
-    facts, said = dict[str, int](), list[str]()
-    for turn in range(1 + twice):
-        if context.closed or context.expired:
-            break
-        name = "in turn" if turn else "in step"
-        left = context.remaining() / (2 if twice and not turn else 1)
-        one = found.alone if turn else found.shared
-        inner = one_context(found, context, one, left)
-        outcome = solve(one, inner)
-        best, linear = inner.found.get("best"), inner.linear
-        if best is not None:
-            facts[name.replace(" ", "_")] = best
-        if not turn and found.even and found.closed and linear is not None:
-            facts["in_step_bound"] = linear + found.step_delay
-        words = [name, "no plan" if best is None else f"{best} ns", outcome.detail]
-        said.append(" ".join(word for word in words if word))
+    outcomes = list[Outcome]()
+    turns = (False, True) if len(found.lanes) > 1 and not found.problem.periodic else (False,)
+    for number, turn in enumerate(turns):
+        if not context.closed and not context.expired:
+            seconds = context.remaining() / (len(turns) - number)
+            outcomes.append(solve_one(found, context, solve, in_turn=turn, seconds=seconds))
     reason = "time" if context.expired and not context.closed else None
-    return Outcome(reason=reason, detail="; ".join(said), facts=facts)
+    facts = {key: value for outcome in outcomes for key, value in outcome.facts.items()}
+    return Outcome(reason=reason, detail="; ".join(x.detail for x in outcomes), facts=facts)
+
+
+def solve_one(
+    found: Replicas,
+    context: Context,
+    solve: Callable[[Placement, Context], Outcome],
+    *,
+    in_turn: bool,
+    seconds: float = math.inf,
+) -> Outcome:
+    """Have a method of one GPU work on its share of what all share, or with the link for itself."""
+    one = found.alone if in_turn else found.shared
+    inner = one_context(found, context, one, seconds)
+    outcome = solve(one, inner)
+    name, best, linear = "in turn" if in_turn else "in step", inner.found.get("best"), inner.linear
+    facts = {} if best is None else {name.replace(" ", "_"): best}
+    if not in_turn and found.even and found.closed and linear is not None:
+        facts["in_step_bound"] = linear + found.step_delay
+    words = [name, "no plan" if best is None else f"{best} ns", outcome.detail]
+    reason = "time" if context.expired and not context.closed else outcome.reason
+    return Outcome(reason=reason, detail=" ".join(word for word in words if word), facts=facts)
 
 
 def one_context(found: Replicas, context: Context, one: Placement, seconds: float) -> _OneContext:

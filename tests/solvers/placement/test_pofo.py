@@ -9,8 +9,6 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.errors import UsageError
-from lowtide.solvers.context import Context, Outcome
-from lowtide.solvers.placement.jointly import solve_jointly
 from tests.oracles.brute_jointly import fastest_jointly
 from tests.placement_cases import working_set
 from tests.solvers.placement.graphs import chain
@@ -184,20 +182,14 @@ def test_auto_of_a_taped_chain_has_its_plan_and_those_that_always_save() -> None
     """Never above the program; below it where every forward saves and copies are planned."""
     graph = lt.load("gen:taped-chain?l=6&seed=1")
     problem = lt.Placement(graph, two_tiers(150, 10**9), start=ANYWHERE, recompute=True)
-    found, once = Context(problem=problem), []
-
-    def alone(other: lt.Placement, context: Context) -> Outcome:
-        once.append(other)
-        return Outcome()
-
-    solve_jointly(problem, found, alone)
+    found = lt.solve(problem, threads=1, time_limit=None)
     program = lt.solve(problem, "pofo", threads=1).objective
-    assert found.trace[0].incumbent == program
-    assert found.incumbent is not None
+    saves = next(turn for turn in found.parts if turn.part == "every forward saves")
     assert program is not None
-    assert found.incumbent < program
-    assert problem.judge(found.answer).objective == found.incumbent
-    assert all(len(op.all_modes) == 1 for other in once for op in other.graph.ops)
+    assert saves.before[0] is not None
+    assert saves.after[0] is not None
+    assert saves.after[0] < saves.before[0] <= program
+    assert found.objective == saves.after[0]
 
 
 @pytest.mark.parametrize("seed", [5, 7, 8])
@@ -240,12 +232,10 @@ def test_coarse_slots_are_safe() -> None:
 
 def test_auto_starts_from_its_plan() -> None:
     problem = replace(in_cells(3, 2, (10**9 // 4,)), start=ANYWHERE)
-    found = Context(problem=problem)
-    solve_jointly(problem, found, lambda once, context: Outcome())
-    assert found.incumbent is not None
     best = lt.solve(problem, "pofo", threads=1).objective
     assert best is not None
-    assert found.trace[0].incumbent == best
+    turn = next(turn for turn in lt.solve(problem, threads=1).parts if turn.part == "pofo")
+    assert turn.after[0] == best
 
 
 def test_what_it_refuses() -> None:

@@ -1,0 +1,135 @@
+"""What `auto` of `placement` runs in turns where the order is fixed and every op runs once, each by itself.
+
+Each takes the problem and its context, offers what it finds at once and says how it ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...formulations.placement.states import state_data
+from ...models.plan import Plan
+from ...models.problems.placement import Placement
+from ..context import Context, Outcome
+from ..method import RunFunction
+from .models.intervals import solve_intervals
+from .models.lines import search_lines
+from .planner.planner import first_plan, try_settings
+from .policies.carry_out import Candidates, follow
+from .policies.local_search import solve_local_search
+from .replicas.share import replicas
+from .replicas.together import raise_joint_bounds, solve_one
+from .sequences import Solve
+from .serial.search import solve_serial
+from .simulator.simulator_case import Case
+from .timing import without_latencies
+from .traits import SEVERAL, Trait, traits
+
+PLANNED_STEP = "placement: first plan"
+"""Step of a context: the planner has a plan."""
+
+CHOOSING = 5.0
+"""Seconds in which the planner chooses modes of ops, of one setting for all."""
+
+
+def plan_first(problem: Placement, context: Context) -> Outcome:
+    """Offer the first plan of the planner."""
+    context.progress("planner")
+    found = first_plan(problem, context)
+    if not isinstance(found, Plan):
+        return Outcome(detail=found)
+    context.offer(found)
+    context.once(PLANNED_STEP)
+    return Outcome(detail=context.refused)
+
+
+def plan_in_settings(problem: Placement, context: Context) -> Outcome:
+    """Try settings of the planner."""
+    detail = ""
+    until = context.elapsed() + CHOOSING
+    for why in try_settings(problem, context, lambda: context.expired or context.elapsed() > until):
+        detail = why or detail
+    return Outcome(reason="time" if context.late() else None, detail="" if context.answer else detail)
+
+
+def following(decide: Callable[[Case], Candidates]) -> RunFunction:
+    """Return what offers the plan of a policy, made without latencies, at the times that they leave."""
+
+    def offer(problem: Placement, context: Context) -> Outcome:
+        prompt, timed = without_latencies(problem)
+        own = context.inner(prompt, options={"strict": False})
+        outcome = follow(prompt, own, decide)
+        plan = None if own.answer is None else timed(own.answer)
+        if plan is not None:
+            context.offer(plan)
+        return replace(outcome, facts={})
+
+    return offer
+
+
+def search_locally(problem: Placement, context: Context) -> Outcome:
+    """Anneal; without a time limit only whole tensors, or what the planner has no plan of."""
+    if context.time_limit is None and not problem.whole and PLANNED_STEP in context.known.done:
+        return Outcome()
+    return replace(solve_local_search(problem, context), facts={})
+
+
+def anneal_lines(problem: Placement, context: Context, anew: bool = False) -> Outcome:
+    """Anneal over lines of events, of the best plan, or `anew` of one after the other.
+
+    Without a time limit only where tensors are whole.
+    """
+    if context.time_limit is None and not problem.whole:
+        return Outcome()
+    own = context.inner(problem, known=None if anew else context.known)
+    own.careful = True
+    if anew:
+        solve_serial(problem, own)
+    try:
+        if own.answer is not None:
+            data = state_data(problem, modes=True)
+            search_lines(problem, own, data, math.inf)
+    finally:  # a part that is ended is unwound here
+        if own.answer is not None:
+            context.offer(own.answer)
+    return Outcome(reason="time" if context.expired else None)
+
+
+def solve_whole(problem: Placement, context: Context) -> Outcome:
+    """Solve models of whole tensors, until the time is up."""
+    return Outcome() if context.time_limit is None else solve_intervals(problem, context)
+
+
+def where_none(solve: Solve) -> RunFunction:
+    """Return what makes a plan where there is none, or where it could be a good one."""
+
+    def offer(problem: Placement, context: Context) -> Outcome:
+        if context.answer is not None and not traits(problem) & (SEVERAL | Trait.IN_PLACE):
+            return Outcome()
+        return replace(solve(problem, context), facts={})
+
+    return offer
+
+
+def bound_replicas(problem: Placement, context: Context) -> Outcome:
+    """Raise the bound to what is exchanged, and to single ops on a shared link."""
+    found = replicas(problem)
+    assert found is not None
+    raise_joint_bounds(found, context)
+    return Outcome()
+
+
+def one_replica(solve: Solve, *, in_turn: bool) -> RunFunction:
+    """Return what solves the problem of one replica, on its share or alone."""
+
+    def without_words(one: Placement, own: Context) -> Outcome:
+        return replace(solve(one, own), detail="")
+
+    def offer(problem: Placement, context: Context) -> Outcome:
+        found = replicas(problem)
+        assert found is not None
+        return solve_one(found, context, without_words, in_turn=in_turn)
+
+    return offer
