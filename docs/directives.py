@@ -3,6 +3,7 @@
 ==========================  ==============================================================
 ``{methods} peak``          a table of a problem's methods, with what they prove and source
 ``{options} peak``          the options of its methods
+``{capabilities} placement``  which traits of questions its methods serve
 ``{formulations} peak``     the pages of mathematics of `lowtide.formulations.peak`
 ``{policies} placement``    what its policies do, step by step
 ``{committed} NAME``        the text of a committed experiment
@@ -35,7 +36,7 @@ from lowtide.models.problems import PROBLEMS
 from lowtide.results.experiments.__main__ import written
 from lowtide.results.experiments.running import read_rows
 from lowtide.solvers.method import Proves
-from lowtide.solvers.registry import ROOMS
+from lowtide.solvers.registry import ROOMS, capability_matrix
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -93,6 +94,21 @@ class Options(_Markdown):
             return "None of the methods has options of its own."
         rows = [_row(f"`{name}`", meaning, ", ".join(who)) for (name, meaning), who in owners.items()]
         return "\n".join(["| option | meaning | methods |", "|---|---|---|", *rows])
+
+
+class Capabilities(_Markdown):
+    """Which traits of questions the methods of a problem serve, as they declare."""
+
+    def text(self) -> str:
+        """Return a table, and who the others are."""
+        groups, matrix = capability_matrix(self.arguments[0])
+        largest = max(groups, key=len)
+        heads = ["others" if group is largest else ", ".join(f"`{x}`" for x in group) for group in groups]
+        lines = [_row("a question with", *heads), _row(*["---"] * (len(groups) + 1))]
+        every = [trait for trait, row in matrix.items() if {*row} == {"yes"}]
+        lines += [_row(trait, *row) for trait, row in matrix.items() if trait not in every]
+        lines += ["", f"Others: {', '.join(f'`{x}`' for x in largest)}. All serve: {', '.join(every)}."]
+        return "\n".join(lines)
 
 
 class _Docstrings(SphinxDirective, ABC):
@@ -209,7 +225,7 @@ class Picture(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directives known."""
-    tables = (Methods, Options, Committed, Flags, Questions, Machines)
+    tables = (Methods, Options, Capabilities, Committed, Flags, Questions, Machines)
     for directive in (*tables, Formulations, Policies, Picture):
         app.add_directive(directive.__name__.lower(), directive)
     return {"parallel_read_safe": True}

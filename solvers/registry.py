@@ -17,7 +17,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..models.checks import shown
 from ..models.errors import UsageError
@@ -34,6 +34,7 @@ from .offsets.methods import ROOM as OFFSETS
 from .parallel.methods import EDGES
 from .parallel.methods import ROOM as PARALLEL
 from .partition.methods import ROOM as PARTITION
+from .parts import Part, capabilities, refusal
 from .peak.methods import ROOM as PEAK
 from .pipeline.methods import ROOM as PIPELINE
 from .placement.methods import ROOM as PLACEMENT
@@ -44,7 +45,6 @@ from .streams.methods import ROOM as STREAMS
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from .parts import Part
 
 ROOMS: Mapping[str, Room] = {
     room.problem.name: room
@@ -165,6 +165,35 @@ def declared(method: Method) -> Part | None:
     name = ROOMS[method.problem].declared if method.problem in ROOMS and not method.package else ""
     part: Part | None = load(name)[method.name] if name else None
     return part
+
+
+def unserved(problem: Any, method: Method) -> str:
+    """Return why a method of the suite does not serve a problem, as it declares; empty if it does."""
+    part = declared(method)
+    if part is None:
+        return ""
+    name = ROOMS[method.problem].traits
+    return refusal(part, problem, load(name)(problem) if name else None)
+
+
+def capability_matrix(problem: str) -> tuple[list[list[str]], dict[str, list[str]]]:
+    """Return groups of a problem's methods that declare the same, and for each trait what each group says.
+
+    Examples
+    --------
+    >>> groups, matrix = capability_matrix("placement")
+    >>> matrix["ops that may run again"][groups.index(["pofo"])]
+    'needed'
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for method in ROOMS[problem].methods:
+        if (part := declared(method)) is not None:
+            groups.setdefault(tuple(capabilities(part).items()), []).append(method.name)
+    matrix: dict[str, list[str]] = {}
+    for served in groups:
+        for trait, answer in served:
+            matrix.setdefault(trait, []).append(answer)
+    return list(groups.values()), matrix
 
 
 def find_method(problem: str, name: str) -> Method:

@@ -91,6 +91,8 @@ class Room:
         The time that its `target` is a multiple of, if any: ``(problem) -> ns``.
     declared
         What each of its methods serves: a mapping from names to `lowtide.solvers.parts.Part`.
+    traits
+        Returns the traits of a problem of which these declarations speak: ``(problem) -> enum.Flag``.
     merges
         Chooses which ops to merge, as `lowtide.solvers.streams.merging.best_merges` does.
     joint
@@ -120,6 +122,7 @@ class Room:
     largest: bool = False
     ideal: str = ""
     declared: str = ""
+    traits: str = ""
     merges: str = ""
     joint: bool = False
     exports: Mapping[str, Export] = field(default_factory=dict)

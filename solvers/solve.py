@@ -24,7 +24,7 @@ from .engines.garbage import collected_rarely
 from .engines.tried import warn_if_untried
 from .judging import estimated_seconds, judging_seconds
 from .method import PYOMO_SOLVER, Method, RunFunction, load, run_method
-from .registry import check_freedoms, find_method, room_of
+from .registry import check_freedoms, find_method, room_of, unserved
 
 ROUNDING = 1000
 """A floating bound beyond a verified objective by one part in so many at most is rounding (4 parts in a
@@ -181,6 +181,8 @@ def _run(problem: Problem, method: Method, run: RunFunction, context: Context, k
     try:
         if (witness := problem.impossible()) is not None:
             return _judge(problem, method, context, Outcome(infeasible=True, detail=witness))
+        if words := unserved(problem, method):
+            raise UsageError(f"method {method.name}: {words}")
         if known is not None:
             context.offer(known)
         elif method.name == "auto":

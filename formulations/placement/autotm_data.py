@@ -35,7 +35,6 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
-from ...models.errors import UsageError
 from ...models.graph import Accounting, Mode, Op
 from ...models.problems.placement import Placement
 from .autotm_items import Lifetime, Point, Walk, items_of
@@ -226,11 +225,6 @@ def autotm_data(
     beside
         Bytes per second of copies beside ops, into the fast memory and out of it; None: the channel's.
 
-    Raises
-    ------
-    UsageError
-        If the model does not cover the problem.
-
     Examples
     --------
     >>> from lowtide.instances import load_problem
@@ -238,7 +232,6 @@ def autotm_data(
     >>> [[point.op for point in item.points] for item in autotm_data(problem, Form.SYNC).items]
     [[0, 1], [1, 2], [2, 3]]
     """
-    _check(problem)
     graph, machine = problem.graph, problem.machine
     number = {tier.name: i for i, tier in enumerate(machine.tiers)}
     processor = machine.processors[0]
@@ -295,24 +288,6 @@ def autotm_data(
     if len(machine.tiers) == 2 and not limited and form is Form.ASYNC:
         data = replace(data, items=tuple(_useful(data, items)))
     return replace(data, walks=tuple(walk for t in range(len(items)) for walk in _walks(data, t)))
-
-
-def _check(problem: Placement) -> None:
-    graph, machine, found = problem.graph, problem.machine, None
-    if len(machine.processors) != 1 or len(machine.tiers) > MOST_TIERS:
-        found = (
-            f"{len(machine.tiers)} tiers and {len(machine.processors)} processors, expected at most "
-            f"{MOST_TIERS} and one"
-        )
-    elif machine.processors[0].tiers[0].tier != machine.tiers[0].name:
-        found = "a processor at home in another tier than the first, expected it there"
-    elif machine.processors[0].tiers[0].bytes_per_s is not None:
-        found = "a rate at which the processor uses its first tier, expected none"
-    elif graph.accounting is Accounting.REPLACE and len(machine.processors[0].tiers) > 1:
-        # What is read may leave as the op starts: where from would depend on what ends at that instant.
-        found = "accounting replace and ops that use several tiers in place, expected coexist or one tier"
-    if found:
-        raise UsageError(f"AutoTM on {graph.name!r} and machine {machine.name!r}: found {found}")
 
 
 def _link(problem: Placement, src: str, dst: str) -> Link:

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...models.errors import UsageError
 from ...models.graph import Op
 from ...models.machine import Machine, Processor
 from ...models.problems.placement import Placement
@@ -72,16 +71,12 @@ def whole_lane(problem: Placement) -> Lane:
 
 
 def lanes(problem: Placement) -> tuple[Lane, ...]:
-    """Return the lanes that have ops, in the order of their processors.
+    """Return the lanes that have ops, in the order of their processors; none if the processors are no lanes.
 
-    Tensors that no op accesses are dealt out in turn.
-
-    Raises
-    ------
-    UsageError
-        If an op may run on several processors or on none, a processor uses several tiers or one that another
-        uses too, a tensor crosses lanes that is not exchanged, or an op is ``after`` one of another lane that
-        is not among the first so many there as ops stand before it in its own.
+    That is so if an op may run on several processors or on none, a processor uses several tiers or one that
+    another uses too, a tensor crosses lanes that is not exchanged, or an op is ``after`` one of another lane
+    that is not among the first so many there as ops stand before it in its own. Tensors that no op accesses
+    are dealt out in turn.
 
     Examples
     --------
@@ -96,17 +91,15 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
         return (whole_lane(problem),)
     used = [access.tier for p in machine.processors for access in p.tiers]
     if len(used) != len(machine.processors) or len(set(used)) != len(used):
-        raise _refusal(problem, "processors that use several tiers or share one, expected one tier for each")
+        return ()
     ops: list[list[int]] = [[] for _ in machine.processors]
     lane_of, place = list[int](), list[int]()
     for k, op in enumerate(graph.ops):
         able = [g for g, p in enumerate(machine.processors) if _runs(op, p)]
         if len(able) != 1:
-            raise _refusal(
-                problem, f"op {k} {op.name!r} that {len(able)} processors may run, expected one processor"
-            )
+            return ()
         if any(lane_of[j] != able[0] and place[j] >= len(ops[able[0]]) for j in op.after):
-            raise _refusal(problem, f"op {k} {op.name!r} after a later op of another processor")
+            return ()
         lane_of.append(able[0])
         place.append(len(ops[able[0]]))
         ops[able[0]].append(k)
@@ -119,6 +112,8 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
                 crossing[t] = k
     busy = [g for g, some in enumerate(ops) if some]
     received = _received(problem, crossing, [ops[g] for g in busy], lane_of)
+    if received is None:
+        return ()
     turn = 0
     for t in range(len(graph.tensors)):
         if t not in owner:
@@ -132,7 +127,7 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
 
 def _received(
     problem: Placement, crossing: Mapping[int, int], ops: Sequence[Sequence[int]], lane_of: Sequence[int]
-) -> list[dict[int, int]]:
+) -> list[dict[int, int]] | None:
     """Return by lane what it receives, by what it sends, of tensors and the ops that read them elsewhere."""
     graph = problem.graph
     place = {k: i for some in ops for i, k in enumerate(some)}
@@ -155,12 +150,12 @@ def _received(
             or place[reader] in sent[number[lane_of[users[0]]]]
             or place[reader] in got[number[lane_of[reader]]]
         ):
-            raise _refusal(problem, f"tensor {t} {graph.tensors[t].name!r} that several processors access")
+            return None
         sent[number[lane_of[users[0]]]][place[reader]] = t
         got[number[lane_of[reader]]][place[reader]] = t
     sizes = [{at: graph.tensors[t].nbytes for at, t in some.items()} for some in (*sent, *got)]
     if any(some != sizes[0] for some in sizes):
-        raise _refusal(problem, "processors that do not all send and receive the same at barriers")
+        return None
     return [{out[at]: into[at] for at in sorted(out)} for out, into in zip(sent, got, strict=True)]
 
 
@@ -185,12 +180,6 @@ def is_closed(problem: Placement, parts: Sequence[Lane]) -> bool:
     if len(problem.machine.processors) > 1 and any({c.src, c.dst} <= homes for c in problem.machine.channels):
         return False
     return len(parts) == len(problem.machine.processors) or not is_scattered(problem, parts)
-
-
-def _refusal(problem: Placement, found: str) -> UsageError:
-    return UsageError(
-        f"placement of {problem.graph.name!r} on machine {problem.machine.name!r}: found {found}"
-    )
 
 
 def _runs(op: Op, processor: Processor) -> bool:

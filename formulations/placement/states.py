@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from ...models.errors import UsageError
 from ...models.graph import Accounting
 from ...models.problems.placement import Placement
 from .weightless import ways
@@ -165,12 +164,6 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
     modes
         Whether ops may have several modes, of which those count that the processor runs.
 
-    Raises
-    ------
-    UsageError
-        If the problem has ops with several modes that may not have them, or a machine with several
-        processors, reads in place outside its first tier, or a processor that this one slows down.
-
     Examples
     --------
     >>> from lowtide.instances import load_problem
@@ -179,8 +172,10 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
     >>> len(data.capacity), [(way.src, way.dst) for way in data.ways]
     (3, [(0, 1), (1, 0), (0, 2), (2, 0)])
     """
-    _check(problem, modes)
     graph, machine = problem.graph, problem.machine
+    (processor,) = machine.processors
+    assert [(a.tier, a.bytes_per_s) for a in processor.tiers] == [(machine.tiers[0].name, None)]
+    assert modes or all(len(op.all_modes) < 2 for op in graph.ops)
     sizes = [t.nbytes for t in graph.tensors]
     free = graph.accounting is Accounting.REPLACE
     keeps = tuple(frozenset(op.writes if free else (*op.reads, *op.writes)) for op in graph.ops)
@@ -220,26 +215,15 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
     )
 
 
-def _check(problem: Placement, modes: bool) -> None:
-    machine, found = problem.machine, None
-    device, near = machine.tiers[0].name, ways(problem, inward=True).keys()
-    if any(
-        (len(op.all_modes) > 1 and not modes)
-        or any(tier != device for mode in op.all_modes for _, tier in mode.operands)
-        for op in problem.graph.ops
-    ):
-        each = "operands there in all modes" if modes else "one mode each, with operands there"
-        found = f"ops with {'' if modes else 'several modes or '}operands outside {device!r}, expected {each}"
-    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device]:
-        found = "another use of tiers, expected one processor that uses the first tier only"
-    elif machine.processors[0].tiers[0].bytes_per_s is not None:
-        found = "a processor slowed down by its tier, expected none"
-    elif any(
+def empty_and_far(problem: Placement) -> str:
+    """Return why these data cannot state a problem."""
+    near = ways(problem, inward=True).keys()
+    far = any(
         t.initial and not t.nbytes and not near & {*problem.may_start(t.kind)} for t in problem.graph.tensors
-    ):
-        found = f"an initial tensor of no bytes that starts where no way leads to {device!r}, expected one"
-    if found:
-        raise UsageError(f"placement of {problem.graph.name!r} on machine {machine.name!r}: found {found}")
+    )
+    device = problem.machine.tiers[0].name
+    words = f"found an initial tensor of no bytes that starts where no way leads to {device!r}, expected one"
+    return words if far else ""
 
 
 def _lives(problem: Placement) -> tuple[Life, ...]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from ...models.errors import UsageError
 from ...models.machine import ChannelGroup
 from .lanes import Lane
 from .states import StateData
@@ -84,19 +83,10 @@ class Slots:
 
 
 def slots_of(data: Sequence[StateData]) -> tuple[Slots, ...]:
-    """Return the slots of GPUs in step.
-
-    Raises
-    ------
-    UsageError
-        For a problem that the model does not cover.
-    """
+    """Return the slots of GPUs in step, each with as many ops."""
     far = [life for x in data for life in x.lives if not life.starts[0] and (life.born < 0 or life.lasting)]
     behind = any(life.born >= 0 for life in far)
     slots = tuple(Slots(x, int(bool(far)), int(behind)) for x in data)
-    if len({x.n for x in data}) > 1:
-        found = f"{[x.n for x in data]} ops on the processors, expected the same number on each"
-        raise UsageError(f"TMOF: found {found}")
     return slots
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...models.errors import UsageError
 from ...models.problems.placement import Placement
 
 FINEST = 2**15
@@ -13,13 +12,15 @@ MOST_BYTES = 2**62 // 10**6
 """Of a chunk: the kernels compute in 64 bits, in bytes times a million per kB/s."""
 
 
+def too_large(problem: Placement) -> str:
+    """Return why the kernels cannot compute the time of every copy."""
+    sizes = [t.nbytes for t in problem.graph.tensors]
+    most = max(max(sizes, default=0) if problem.whole else 0, sum(sizes) // MOST_CHUNKS)
+    return "" if most <= MOST_BYTES else f"found copies of {most} bytes, expected at most {MOST_BYTES}"
+
+
 def coarse_enough(problem: Placement, chunk: int) -> int:
     """Return the bytes of the largest chunk: as wanted, or more where that were too many chunks.
-
-    Raises
-    ------
-    UsageError
-        If the kernels cannot compute the time of its copy.
 
     Examples
     --------
@@ -33,10 +34,4 @@ def coarse_enough(problem: Placement, chunk: int) -> int:
     capacity = problem.machine.tiers[0].capacity
     memory = sum(sizes) if capacity is None else min(capacity, sum(sizes))
     chunk = max(chunk, memory // FINEST, sum(sizes) // MOST_CHUNKS)
-    chunk = max(1, min(chunk, max(sizes, default=1)))
-    if chunk > MOST_BYTES:
-        raise UsageError(
-            f"placement of {problem.graph.name!r}: found copies of {chunk} bytes, "
-            f"expected at most {MOST_BYTES}"
-        )
-    return chunk
+    return max(1, min(chunk, max(sizes, default=1), MOST_BYTES))

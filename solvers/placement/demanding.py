@@ -6,14 +6,12 @@ rounds of `lowtide.solvers.offsets.demanded`. So three policies come first, each
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from ...models.errors import LowtideError
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..method import RunFunction
 from ..offsets.demanded import search
 from ..registry import find_method
+from .parts import unserved
 
 FIRST = ("autoswap", "chen-meng", "vdnn")
 """Policies whose plans lose little to fragmentation (table `placement_fragmentation`)."""
@@ -23,11 +21,12 @@ def solve_demanding(run: RunFunction, problem: Placement, context: Context) -> O
     """Offer the best plan that meets the demands, of a method that knows nothing of them; see above."""
     context.careful = True
     for name in FIRST if context.method == "auto" else ():
+        if unserved(problem, name):
+            continue
         method = find_method(problem.name, name)
         options = method.typed({})[0]
         part = context.inner(problem, context.remaining() / 8, f"{name}: ", options=options)
-        with suppress(LowtideError):  # a graph or a machine that the policy does not serve
-            search(method.load(), problem, part)
+        search(method.load(), problem, part)
         if part.answer is not None:
             context.offer(part.answer)
     return search(run, problem, context)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 from ...formulations.recompute.data import recompute_data
@@ -32,12 +33,15 @@ from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ...models.problems.recompute import Answer, Recompute
 from ..context import Context, Known, Outcome
+from ..parts import BOUND, PLAN, Part
 from ..recompute.auto import solve_auto as solve_recompute
 from ..recompute.chains.chain import is_taped
 from .bounds.returns import raise_by_returns
 from .dropping import Droppable, droppable, with_dropped
+from .parts import DECLARED, beyond_planner, either, seconds_of_planner
 from .planner.planner import planned, portfolio
 from .sequences import Runs, Solve, each_once, of_sequence, search_and_place, solve_as
+from .traits import AGAIN, IN_ORDER, Trait
 
 PRICES = 16
 """Steps of the ladder."""
@@ -47,6 +51,44 @@ IDLE = 40
 """Flips in a row that are of no use, after which 2 ends."""
 OPS_PER_SECOND = 5_000
 """Ops of a graph that the planner places, or recomputation has a first schedule of, in a second."""
+
+
+def parts_of_reruns(auto: Solve, plans: Solve) -> tuple[Part, ...]:
+    """Return the parts of `auto`.
+
+    Parameters
+    ----------
+    auto, plans
+        Solves a problem whose order is fixed; does so without bounds.
+    """
+    pofo = DECLARED["pofo"]
+    again = partial(Part, supports=AGAIN, needs=Trait.RERUN)
+    search = partial(again, gives=PLAN, refuses=beyond_planner, seconds=seconds_of_planner)
+    return (
+        replace(pofo, gives=PLAN),
+        again(
+            name="each op once",
+            run=partial(place_each_once, solve=auto),
+            gives=PLAN,
+            supports=IN_ORDER & ~Trait.ONCE | Trait.RERUN,
+        ),
+        again(
+            name="every forward saves",
+            run=partial(place_saving, solve=auto),
+            gives=PLAN,
+            supports=pofo.supports,
+            refuses=either(_not_taped, pofo.refuses),
+        ),
+        again(
+            name="one memory",
+            run=solve_one_memory,
+            supports=AGAIN | Trait.ONE_TIER,
+            needs=Trait.RERUN | Trait.ONE_TIER,
+        ),
+        search(name="by price", run=partial(place_by_price, solve=plans)),
+        search(name="recomputed", run=partial(place_recomputed, solve=plans)),
+        again(name="returns", run=bound_by_returns, gives=BOUND, refuses=beyond_planner, pauses=False),
+    )
 
 
 def in_reference_order(graph: Graph) -> Graph:
@@ -97,7 +139,7 @@ def always_saving(problem: Placement) -> Placement:
     return replace(problem, graph=replace(graph, ops=ops), machine=only, start=start)
 
 
-def not_taped(problem: Placement) -> str:
+def _not_taped(problem: Placement) -> str:
     """Return why forwards do not all save."""
     return "" if is_taped(problem.graph) else "found no forwards that may save, expected a taped chain"
 

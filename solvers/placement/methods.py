@@ -44,6 +44,7 @@ ROOM = Room(
     problem=Placement,
     trivial=".placement.trivial:keep_all",
     declared=".placement.parts:DECLARED",
+    traits=".placement.traits:traits",
     methods=(
         Method(
             "auto",

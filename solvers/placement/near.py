@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...models.errors import UsageError
 from ...models.machine import Channel, Machine
 from ...models.plan import Copy, Plan, Resident
 from ...models.problems.placement import Placement
@@ -25,19 +24,11 @@ def without_far_tiers(problem: Placement) -> tuple[Placement, Callable[[Plan], P
 
     Where the nearer tiers are too small for all, the far one is used through them, if `relays` can. The
     problem itself if every tier is near, no outer one is, the processor uses a far one, or something cannot
-    be brought nearer: what must start far away in every period, or has no channel to a nearer tier.
-
-    Raises
-    ------
-    UsageError
-        If there are several processors.
+    be brought nearer: what must start far away in every period, or has no channel to a nearer tier. Problems
+    of several processors have none of this (`lowtide.solvers.placement.replicas` comes first).
     """
     machine = problem.machine
-    if len(machine.processors) > 1:
-        raise UsageError(
-            f"placement of one processor, machine {machine.name!r}: "
-            "found several processors, expected one, or replicas"
-        )
+    assert len(machine.processors) == 1
     device, *outer = (tier.name for tier in machine.tiers)
     pairs = {(c.src, c.dst): c for c in machine.channels}
     near = [device, *(x for x in outer if {(device, x), (x, device)} <= pairs.keys())]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
 from typing import Any
 
-from ...models.errors import UsageError
+from ...formulations.placement.lanes import lanes
+from ...formulations.placement.states import empty_and_far
 from ...models.problems.placement import Placement
-from ..context import Context, Outcome
-from ..method import RunFunction
-from ..parts import Part
+from ..parts import Part, refusal
+from .bounds.linked import too_fast
+from .chunks import too_large
 from .methods import ROOM
 from .models.choices import useful
-from .planner.planner import check_machine
-from .pofo.method import stages_of
-from .policies.zero_offload import processors_of
+from .planner.planner import unplanned
+from .pofo.method import unchained
+from .policies.zero_offload import other_processors
+from .recurring import as_inputs
 from .replicas.share import replicas
 from .traits import (
     BRANCHED,
@@ -31,59 +32,57 @@ from .traits import (
     traits,
 )
 
+OPS_PER_SECOND = 4_000
+"""Ops of a period for which the planner makes its first plan in a second."""
 
-def refusing(run: RunFunction) -> RunFunction:
-    """Return the function for which what it refuses late is an outcome, too."""
-
-    @wraps(run)
-    def own(problem: Placement, context: Context) -> Any:
-        try:
-            return run(problem, context)
-        except UsageError as error:
-            return Outcome(refused=str(error))
-
-    return own
+Refuses = Callable[[Placement], str]
+"""Says why a problem is not served."""
 
 
-def refused_by(check: Callable[[Placement], object]) -> Callable[[Placement], str]:
-    """Return what says why a check of shapes refuses a problem, or that of one of its replicas."""
+def either(*checks: Refuses) -> Refuses:
+    """Return what says why the first of some checks refuses a problem."""
+    return lambda problem: next((words for check in checks if (words := check(problem))), "")
+
+
+def of_one(*checks: Refuses) -> Refuses:
+    """Return the same for the problem of one of its replicas, where there are some."""
 
     def refuses(problem: Placement) -> str:
         found = replicas(problem) if traits(problem) & Trait.REPLICAS else None
-        try:
-            check(problem if found is None else found.shared)
-        except UsageError as error:
-            return str(error)
-        return ""
+        return either(*checks)(problem if found is None else found.shared)
 
     return refuses
 
 
-def beyond_planner(problem: Placement) -> str:
-    """Return why the planner does not serve a problem: far tiers, or starts, that it cannot do without."""
-    return refused_by(check_machine)(problem)
+def seconds_of_planner(problem: Placement) -> float:
+    """Estimate when the planner has a first plan."""
+    return len(problem.graph.ops) / OPS_PER_SECOND
 
 
-def _beyond_simulator(problem: Placement) -> str:
-    found = replicas(problem) if traits(problem) & Trait.REPLICAS else None
-    machine = problem.machine if found is None else found.shared.machine
+def unserved(problem: Placement, name: str) -> str:
+    """Return why a method does not serve a problem; empty if it does."""
+    return refusal(DECLARED[name], problem, traits(problem))
+
+
+def _unjoined(problem: Placement) -> str:
+    """Return why policies do not serve a problem."""
+    machine = as_inputs(problem)[0].machine
     first, ways = machine.tiers[0].name, {(c.src, c.dst) for c in machine.channels}
-    joined = any({(first, x.name), (x.name, first)} <= ways for x in machine.tiers[1:])
-    return "" if joined else "found no outer tier with channels from and to the first tier, expected one"
+    if len(machine.tiers) > 3:
+        return f"found {len(machine.tiers)} tiers, expected two or three that the first one sees"
+    if not any({(first, x.name), (x.name, first)} <= ways for x in machine.tiers[1:]):
+        return "found no outer tier with channels from and to the first tier, expected one"
+    rates = [x.bytes_per_s for x in machine.channels] + [x.bytes_per_s for x in machine.groups]
+    return "found a channel below 1 kB/s, expected faster ones" if min(rates) < 1000 else too_large(problem)
 
 
-def _beyond_online(problem: Placement) -> str:
-    both = {Trait.PERIOD, Trait.REPLICAS} <= {*traits(problem)}
-    return (
-        "found a period of several processors, expected a single run" if both else _beyond_simulator(problem)
-    )
+def _both(first: Trait, second: Trait, words: str) -> Refuses:
+    return lambda problem: f"found {words}" if {first, second} <= {*traits(problem)} else ""
 
 
-def _listed_in_place(problem: Placement) -> str:
-    both = {Trait.REPLACE, Trait.IN_PLACE} <= {*traits(problem)}
-    return (
-        "found outputs that take the place of inputs, read in place, expected one of the two" if both else ""
-    )
+def _at_home(problem: Placement) -> str:
+    home = problem.machine.processors[0].tiers[0].tier == problem.machine.tiers[0].name
+    return "" if home else "found a processor at home in another tier than the first, expected it there"
 
 
 def _named_elsewhere(problem: Placement) -> str:
@@ -94,55 +93,72 @@ def _named_elsewhere(problem: Placement) -> str:
     return ""
 
 
+def _unequal_lanes(problem: Placement) -> str:
+    ops = [len(lane.ops) for lane in lanes(problem)]
+    same = len({*ops}) == 1
+    return "" if same else f"found {ops} ops on the processors, expected the same number on each"
+
+
 def _beyond_dropping(problem: Placement) -> str:
     """Return why a policy that drops values does not serve a problem: in one tier there is nothing else."""
-    has = traits(problem)
-    if {Trait.RERUN, Trait.REPLICAS} <= {*has}:
-        return "found ops that may run again on several processors, expected one processor"
-    if has & Trait.ONE_TIER:
+    if traits(problem) & Trait.ONE_TIER:
         return "" if problem.recompute else "found one tier, expected more where ops run once"
-    return _beyond_simulator(problem)
+    return _unjoined(problem)
 
+
+beyond_planner = of_one(unplanned, too_large)
+"""Why the planner does not serve a problem."""
 
 _ONE = Trait.REPLICAS | SIMULATED
 _OFFLOAD = IN_ORDER & ~(Trait.MODES | Trait.OPERANDS | Trait.ELSEWHERE)
+
+_IN_STEP = _both(Trait.PERIOD, Trait.REPLICAS, "a period of several processors, expected a single run")
+_DROPPING = {
+    "supports": _ONE | Trait.RERUN | Trait.ONE_TIER,
+    "refuses": either(
+        _both(Trait.RERUN, Trait.REPLICAS, "ops that may run again on several processors, expected one"),
+        of_one(_beyond_dropping),
+    ),
+}
+_BRANCHING = {"supports": Trait.REPLICAS | BRANCHED, "refuses": of_one(_named_elsewhere, empty_and_far)}
+_LISTED = {
+    "supports": LISTED,
+    "refuses": of_one(
+        _at_home,
+        _both(
+            Trait.REPLACE,
+            Trait.IN_PLACE,
+            "outputs that take the place of inputs, read in place, expected one of the two",
+        ),
+    ),
+}
 
 SERVED: Mapping[str, Mapping[str, Any]] = {
     "auto": {"supports": IN_ORDER | FREEDOMS},
     "orders": {"supports": IN_ORDER | Trait.FREE_ORDER},
     "planner": {"supports": Trait.REPLICAS | PLANNED, "refuses": beyond_planner},
-    "lp-bound": {"supports": Trait.REPLICAS | SAMPLED},
-    "swapadvisor": {"supports": _ONE | Trait.FREE_ORDER, "refuses": _beyond_simulator},
-    "tmof-online": {"supports": _ONE, "refuses": _beyond_online},
-    "capuchin": {"supports": _ONE | Trait.RERUN | Trait.ONE_TIER, "refuses": _beyond_dropping},
-    "superneurons": {"supports": _ONE | Trait.RERUN | Trait.ONE_TIER, "refuses": _beyond_dropping},
-    "zero-offload": {"supports": _OFFLOAD, "refuses": refused_by(lambda p: processors_of(p, "zero-offload"))},
-    "zero-infinity": {
-        "supports": _OFFLOAD,
-        "refuses": refused_by(lambda p: processors_of(p, "zero-infinity")),
-    },
+    "lp-bound": {"supports": Trait.REPLICAS | SAMPLED, "refuses": of_one(too_fast)},
+    "swapadvisor": {"supports": _ONE | Trait.FREE_ORDER, "refuses": of_one(_unjoined)},
+    "tmof-online": {"supports": _ONE, "refuses": either(_IN_STEP, of_one(_unjoined))},
+    "capuchin": _DROPPING,
+    "superneurons": _DROPPING,
+    "zero-offload": {"supports": _OFFLOAD, "refuses": other_processors},
+    "zero-infinity": {"supports": _OFFLOAD, "refuses": other_processors},
     "first-touch": {"supports": IN_ORDER & ~SEVERAL},
     "pofo": {
         "supports": (IN_ORDER | FREEDOMS) & ~(SEVERAL | Trait.WHOLE | Trait.REPLACE),
         "needs": Trait.RERUN,
-        "refuses": refused_by(stages_of),
+        "refuses": unchained,
     },
     "serial": {"supports": IN_ORDER},
-    "slot-lp": {"supports": Trait.REPLICAS | BRANCHED, "refuses": _named_elsewhere},
-    "slot-milp": {
-        "supports": Trait.REPLICAS | BRANCHED,
-        "needs": Trait.WHOLE,
-        "refuses": _named_elsewhere,
-    },
-    "cpsat": {"supports": STATES},
+    "slot-lp": _BRANCHING,
+    "slot-milp": {**_BRANCHING, "needs": Trait.WHOLE},
+    "cpsat": {"supports": STATES, "refuses": empty_and_far},
     "tmof": {
         "supports": (BRANCHED | Trait.LANES | Trait.REPLICAS) & ~Trait.WHOLE,
-        "refuses": _named_elsewhere,
+        "refuses": either(of_one(_named_elsewhere), _unequal_lanes),
     },
-    **{
-        f"autotm-{form}": {"supports": LISTED, "refuses": _listed_in_place}
-        for form in ("static", "sync", "async")
-    },
+    **dict.fromkeys(("autotm-static", "autotm-sync", "autotm-async"), _LISTED),
 }
 """What methods serve that are no policies on the simulator."""
 
@@ -150,7 +166,7 @@ DECLARED: Mapping[str, Part] = {
     method.name: Part(
         name=method.name,
         run=method.run,
-        **SERVED.get(method.name, {"supports": _ONE, "refuses": _beyond_simulator}),
+        **SERVED.get(method.name, {"supports": _ONE, "refuses": of_one(_unjoined)}),
     )
     for method in ROOM.methods
 }

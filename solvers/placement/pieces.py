@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...formulations.placement import slots_lp, windows_cpsat
 from ...formulations.placement.states import state_data
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
@@ -16,7 +17,9 @@ from ..context import Context, Outcome
 from ..method import RunFunction
 from .models.intervals import solve_intervals
 from .models.lines import search_lines
+from .parts import seconds_of_planner
 from .planner.planner import first_plan, try_settings
+from .policies import flexgen
 from .policies.carry_out import Candidates, follow
 from .policies.local_search import solve_local_search
 from .replicas.share import replicas
@@ -32,6 +35,48 @@ PLANNED_STEP = "placement: first plan"
 
 CHOOSING = 5.0
 """Seconds in which the planner chooses modes of ops, of one setting for all."""
+
+
+TERMS_OF_SECOND = 235_000
+"""Terms of the slot model's program whose first solution takes a second; the time grows with their power 1.5:
+measured on periods of 84 and 226 ops."""
+
+TERMS_PER_SECOND = 50_000
+"""Terms of the windows' model in CP-SAT, built and searched for a first solution in a second."""
+
+Decide = Callable[[Case], Candidates]
+"""Decides what a policy does."""
+
+
+def few_ops(problem: Placement) -> str:
+    """Return why a policy need not come before the planner."""
+    soon = seconds_of_planner(problem) < 1
+    return "found few ops, expected so many that the planner takes long" if soon else ""
+
+
+def no_weights(problem: Placement) -> str:
+    """Return why FlexGen's policy is none for a problem."""
+    return "" if flexgen.serves(problem) else "found no weights that are read again and not trained"
+
+
+def one_processor(problem: Placement) -> str:
+    """Return why there is nothing to share."""
+    return "" if len(problem.machine.processors) > 1 else "found one processor, expected several"
+
+
+def in_step_only(problem: Placement) -> str:
+    """Return why replicas do not take turns."""
+    return "found a period, in which replicas go in step" if problem.periodic else ""
+
+
+def seconds_of_slots(problem: Placement) -> float:
+    """Estimate when `slot-lp` has a first solution."""
+    return float((slots_lp.size(state_data(problem)).terms / TERMS_OF_SECOND) ** 1.5)
+
+
+def seconds_of_intervals(problem: Placement) -> float:
+    """Estimate when `cpsat` has a first solution."""
+    return windows_cpsat.size(state_data(problem, modes=True)).terms / TERMS_PER_SECOND
 
 
 def plan_first(problem: Placement, context: Context) -> Outcome:
@@ -54,7 +99,7 @@ def plan_in_settings(problem: Placement, context: Context) -> Outcome:
     return Outcome(reason="time" if context.late() else None, detail="" if context.answer else detail)
 
 
-def following(decide: Callable[[Case], Candidates]) -> RunFunction:
+def following(decide: Decide) -> RunFunction:
     """Return what offers the plan of a policy, made without latencies, at the times that they leave."""
 
     def offer(problem: Placement, context: Context) -> Outcome:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from enum import Flag, auto
 
 from ...formulations.placement.lanes import lanes
-from ...models.errors import UsageError
 from ...models.graph import Accounting
 from ...models.problems.placement import Placement
 from .replicas.share import replicas
@@ -83,14 +82,17 @@ DEMANDS = Trait.ADDRESSES | Trait.PAGES
 BASIC = Trait.PERIOD | Trait.WHOLE | Trait.PARTS | Trait.ONCE | Trait.REPLACE | Trait.LATENCY | DEMANDS
 """What each method of one processor serves."""
 
-SIMULATED = BASIC | Trait.CROSS_CAP | Trait.STARTS | Trait.MODES | Trait.FAR
-"""Of policies on the simulator."""
+TIERS = Trait.FAR | Trait.FOUR_TIERS | Trait.FIVE_TIERS
+"""More than three, or ones that the first does not see."""
 
-PLANNED = BASIC | Trait.OPERANDS | Trait.MODES | Trait.FAR | Trait.STARTS
-"""Of the planner."""
-
-SAMPLED = SIMULATED | Trait.FOUR_TIERS | Trait.FIVE_TIERS
+SAMPLED = BASIC | TIERS | Trait.CROSS_CAP | Trait.STARTS | Trait.MODES
 """Of bounds by windows and prices."""
+
+SIMULATED = SAMPLED
+"""Of policies on the simulator; of more than three tiers some must be far."""
+
+PLANNED = SAMPLED & ~Trait.CROSS_CAP | Trait.OPERANDS
+"""Of the planner; the same holds of its tiers."""
 
 STATES = SAMPLED | Trait.ONE_TIER | Trait.OPERANDS
 """Of models whose data are `lowtide.formulations.placement.states`."""
@@ -130,7 +132,7 @@ def _traits(problem: Placement) -> Trait:
     first, count = machine.tiers[0].name, len(machine.tiers)
     pairs = {(c.src, c.dst) for c in machine.channels}
     uses = [[a.tier for a in p.tiers] for p in machine.processors]
-    several, lane = len(uses) > 1, len(uses) > 1 and _has_lanes(problem)
+    several, lane = len(uses) > 1, len(uses) > 1 and bool(lanes(problem))
     alike = lane and replicas(problem) is not None
     named = {tier for op in graph.ops for mode in op.all_modes for _, tier in mode.operands}
     lasting = {str(t.kind) for t in graph.tensors if t.initial and t.final}
@@ -167,12 +169,3 @@ def _traits(problem: Placement) -> Trait:
     for trait, holds in has.items():
         found |= trait if holds else Trait(0)
     return found
-
-
-def _has_lanes(problem: Placement) -> bool:
-    """Return whether each processor has a memory of its own."""
-    try:
-        lanes(problem)
-    except UsageError:
-        return False
-    return True

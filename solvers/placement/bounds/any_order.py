@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from ....formulations.placement.lags import ancestor_rows, order_bound
 from ....formulations.placement.releases import ideal_time
 from ....models.derived.precedence import precedence
-from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context
-from .prices import sample_data
+from .prices import sample_data, unsampled
 
 MOST_OPS = 4000
 """Ops above which the sum of the durations is all: the lags take time and memory with their square."""
@@ -25,12 +23,7 @@ def bound_of_orders(
 ) -> int:
     """Return the bound in ns on plans of all orders in which each op's mask of others comes before it.
 
-    `peak` are bytes that every order needs at some time.
-
-    Raises
-    ------
-    UsageError
-        If the machine is another one than `sample_data` serves.
+    `peak` are bytes that every order needs at some time. The problem is one that `sample_data` serves.
     """
     return order_bound(problem, sample_data(problem), ancestor_rows(masks), expired, peak)
 
@@ -42,10 +35,9 @@ def raise_order_bounds(problem: Placement, context: Context, peak: int = 0) -> N
     `peak` are bytes that every order needs at some time.
     """
     context.raise_bound(ideal_time(problem), kind="sum of durations")
-    if problem.recompute or len(problem.graph.ops) > MOST_OPS or context.closed:
+    if problem.recompute or len(problem.graph.ops) > MOST_OPS or context.closed or unsampled(problem):
         return
     context.progress("lags")
-    with suppress(UsageError):
-        masks = precedence(problem.graph).ancestors
-        bound = bound_of_orders(problem, masks, lambda: context.expired, peak)
-        context.raise_bound(bound, kind="lags of every order")
+    masks = precedence(problem.graph).ancestors
+    bound = bound_of_orders(problem, masks, lambda: context.expired, peak)
+    context.raise_bound(bound, kind="lags of every order")

@@ -91,7 +91,7 @@ def certify_placement(
     check_integer(bound, 0, "certify_placement, bound")
     check_seconds(time_limit, "certify_placement, time limit", zero=True)
     check_integer(threads, 1, "certify_placement, threads")
-    from .prices import price_rounds, sample_data
+    from .prices import price_rounds, sample_data, unsampled
 
     context = Context(problem=problem, time_limit=time_limit, threads=threads, seed=seed, progress=progress)
     graph = problem.graph
@@ -116,7 +116,7 @@ def certify_placement(
         known: list[Prices | Sequence[Window]] = [] if prices is None else [prices]
         if isinstance(prices, Sequence):  # the same prices together may do
             known.append(window_prices(sample_data(problem), prices))
-        while not reached():
+        while not reached() and not unsampled(problem):
             found = known.pop() if known else next(rounds, None)
             if found is None:
                 break
@@ -126,7 +126,7 @@ def certify_placement(
                 best, proven = proof, value
     except KeyboardInterrupt:
         progress("certificate: interrupted")  # what is proved so far is kept
-    except (Refused, UsageError):  # a machine that prices do not serve
+    except Refused:  # a machine that the checker does not serve
         pass
     if proven <= ideal < bound:
         return None
@@ -155,7 +155,7 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
     from ...peak.auto import solve_auto as solve_peak
     from ...peak.certify.certify import certify
     from .any_order import MOST_OPS
-    from .prices import sample_data
+    from .prices import sample_data, unsampled
 
     graph, setting = problem.graph, problem.setting()
     if len(graph.ops) > MOST_OPS:
@@ -175,7 +175,7 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
             best, most = proof, proven
         # what lags are asked for; under ``replace`` the checker knows none
         sought = bound if graph.accounting is Accounting.COEXIST else 0
-        if max(proven, most) < sought:
+        if max(proven, most) < sought and not unsampled(problem):
             data, rows = sample_data(problem), ancestor_rows(precedence(graph).ancestors)
             context.progress("certificate: lags")
             found = deciding(data, rows, [*lags(data, rows, lambda: context.expired)])
@@ -197,7 +197,7 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
                     proof, proven = replace(more, least=sealed.proof), value  # type: ignore[arg-type]
         if proven >= min(most, bound):
             best, most = proof, proven
-    except (Refused, UsageError):  # a machine or a graph that lags do not serve
+    except Refused:  # a machine or a graph that the checker does not serve
         pass
     if most <= ideal and most < bound:
         return None

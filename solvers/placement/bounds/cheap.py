@@ -8,7 +8,7 @@ from ...context import Context
 from ..replicas.share import replicas
 from ..replicas.together import one_context, raise_joint_bounds
 from .any_order import raise_order_bounds
-from .prices import WINDOWS, late, raise_by_prices, raise_first_bounds
+from .prices import WINDOWS, late, raise_by_prices, raise_first_bounds, unsampled
 
 
 def raise_cheap_bounds(problem: Placement, context: Context) -> None:
@@ -28,4 +28,5 @@ def raise_cheap_bounds(problem: Placement, context: Context) -> None:
         context.raise_bound(bound, kind="heads of several processors")
     if WINDOWS not in context.known.done and not late(problem, context)():
         raise_first_bounds(problem, context)
-        raise_by_prices(problem, context, rounds=())
+        if not unsampled(problem):
+            raise_by_prices(problem, context, rounds=())

@@ -28,31 +28,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....models.errors import UsageError
 from ....models.machine import Channel, ChannelGroup, Machine, Tier
 from ....models.problems.placement import Placement
 from ....models.problems.placement_machine import LARGEST
 
 
 def merged(problem: Placement) -> Placement:
-    """Return the problem on the merged machine; itself if no channel is between outer tiers.
+    """Return the problem on the merged machine, which says what its channels carry (`too_fast`).
 
-    Raises
-    ------
-    UsageError
-        If channels carry more together than a machine may say.
+    The problem itself if no channel is between outer tiers.
     """
     machine = problem.machine
     device = machine.tiers[0].name
     if all(device in (c.src, c.dst) for c in machine.channels):
         return problem
-    return _joined(problem, _merged_into(machine))
+    joined = _joined(problem, _merged_into(machine))
+    assert joined is not None
+    return joined
+
+
+def too_fast(problem: Placement) -> str:
+    """Return why a problem has no merged machine."""
+    into, rates = _merged_into(problem.machine), dict[tuple[str, str], int]()
+    for c in problem.machine.channels:
+        pair = into[c.src], into[c.dst]
+        rates[pair] = rates.get(pair, 0) + c.bytes_per_s * (pair[0] != pair[1])
+    if (most := max(rates.values(), default=0)) <= LARGEST:
+        return ""
+    return f"found {most} bytes per second in channels of outer tiers together, expected at most {LARGEST}"
 
 
 def near_as_one(problem: Placement) -> Placement | None:
     """Return the problem on the machine whose near tiers are one.
 
-    None if the first tier is alone, no tier is behind the near ones, or they have no limit together.
+    None if the first tier is alone, no tier is behind the near ones, or they have no limit together, or
+    channels carry more together than a machine may say.
     """
     machine = problem.machine
     device = machine.tiers[0].name
@@ -64,8 +74,11 @@ def near_as_one(problem: Placement) -> Placement | None:
     return _joined(problem, {t.name: device if t.name in near else t.name for t in machine.tiers})
 
 
-def _joined(problem: Placement, into: dict[str, str]) -> Placement:
-    """Return the problem on the machine where one tier stands for several: for each, its name."""
+def _joined(problem: Placement, into: dict[str, str]) -> Placement | None:
+    """Return the problem on the machine where one tier stands for several: for each, its name.
+
+    None if channels carry more together than a machine may say.
+    """
     machine = problem.machine
     tiers = []
     for name in dict.fromkeys(into[t.name] for t in machine.tiers):
@@ -75,6 +88,8 @@ def _joined(problem: Placement, into: dict[str, str]) -> Placement:
     for c in machine.channels:
         if into[c.src] != into[c.dst]:
             parts.setdefault((into[c.src], into[c.dst]), []).append(c)
+    if any(sum(c.bytes_per_s for c in some) > LARGEST for some in parts.values()):
+        return None
     channels = tuple(
         Channel(
             src=src,
@@ -84,9 +99,6 @@ def _joined(problem: Placement, into: dict[str, str]) -> Placement:
         )
         for (src, dst), some in parts.items()
     )
-    if (most := max((c.bytes_per_s for c in channels), default=0)) > LARGEST:
-        where = f"machine {machine.name!r}, channels of outer tiers together"
-        raise UsageError(f"{where}: found {most} bytes per second, expected at most {LARGEST}")
     groups = []
     for group in machine.groups:
         capped = {*group.channels}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from ....models.errors import UsageError
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..planner.planner import check_machine, first_plan
+from ..parts import unserved
+from ..planner.planner import first_plan
 from ..replicas.together import for_replicas
 from .prices import raise_by_prices, raise_first_bounds
 
@@ -18,10 +16,8 @@ def solve_price_bound(problem: Placement, context: Context) -> Outcome:
     """Raise the bound; make a plan first if there is none, to know when to stop."""
     raise_first_bounds(problem, context)
     context.careful = True
-    if context.answer is None:
-        with suppress(UsageError):  # a machine that the planner does not serve: the bound needs no plan
-            check_machine(problem)
-            plan = first_plan(problem, context)
-            if isinstance(plan, Plan):
-                context.offer(plan)
+    if context.answer is None and not unserved(problem, "planner"):
+        plan = first_plan(problem, context)
+        if isinstance(plan, Plan):
+            context.offer(plan)
     return raise_by_prices(problem, context)

@@ -28,11 +28,12 @@ from ....formulations.placement.releases import ideal_time, release_bound
 from ....formulations.placement.sample_data import Outer, SampleData
 from ....formulations.placement.samples_lp import build, sampled_prices
 from ....formulations.placement.windows import Window, disjoint, windows
-from ....models.errors import UsageError
 from ....models.graph import Accounting
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from .linked import merged, near_as_one
+from ...parts import described
+from ..traits import FREEDOMS, SAMPLED, traits
+from .linked import merged, near_as_one, too_fast
 
 SMALLEST = 2**20
 """Tensors below it, and below a 40,000th of the memory, count only where they are accessed."""
@@ -150,28 +151,17 @@ def price_rounds(
             yield prices, "prices", price_bound(data, prices)
 
 
-def sample_data(problem: Placement) -> SampleData:
-    """Return what the bounds are computed from.
+def unsampled(problem: Placement) -> str:
+    """Return why these bounds do not serve a problem: an op might last longer than they think, or shorter."""
+    if odd := traits(problem) & ~(SAMPLED | FREEDOMS):
+        return f"found {described(odd)}, expected none"
+    return too_fast(problem)
 
-    Raises
-    ------
-    UsageError
-        If a mode names tiers, or the machine has one tier, several processors, or reads in place outside its
-        first tier or slowly in it: an op might last longer than the bound thinks.
-    """
-    graph, machine = problem.graph, problem.machine
-    device = machine.tiers[0]
-    fault = None
-    if len(machine.tiers) < 2:
-        fault = "one tier, expected more"
-    elif len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [device.name]:
-        fault = "another use of tiers, expected one processor that uses the first tier only"
-    elif machine.processors[0].tiers[0].bytes_per_s is not None:
-        fault = "a processor slowed down by its tier, expected none"
-    elif any(mode.operands for op in graph.ops for mode in op.all_modes):
-        fault = "ops with fixed tiers, expected free modes"
-    if fault:
-        raise UsageError(f"bound by samples, machine {machine.name!r}: found {fault}")
+
+def sample_data(problem: Placement) -> SampleData:
+    """Return what the bounds of a problem that they serve (`unsampled`) are computed from."""
+    assert not unsampled(problem)
+    graph, device = problem.graph, problem.machine.tiers[0]
     problem = merged(problem)
     machine = problem.machine
     names = [t.name for t in machine.tiers]

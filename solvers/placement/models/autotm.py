@@ -17,6 +17,7 @@ from ...engines.model import solve_model
 from .autotm_addresses import solve_with_addresses
 from .autotm_plan import emit
 from .autotm_prices import Dual
+from .autotm_tables import too_large
 
 MOST_STEPS = 300_000
 """Of a MILP that is built: each takes 2 KB and 30 us."""
@@ -52,11 +53,13 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
     Raises
     ------
     UsageError
-        If the model does not cover the problem, or an option is wrong.
+        If an option is wrong.
     """
     beside = _rate(context, "read-beside"), _rate(context, "write-beside")
     data = autotm_data(problem, form, window=context.options.get("window", 15), beside=beside)
     context.raise_bound(data.ideal, kind="sum of durations")
+    if words := too_large(data):
+        return Outcome(refused=f"AutoTM: {words}")
     rule = context.options["addresses"]
     if rule == "none":
         return search(problem, context, Dual(data))

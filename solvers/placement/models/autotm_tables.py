@@ -10,7 +10,6 @@ import numpy as np
 from ....formulations.placement.autotm_data import AutotmData, ModeData, copy_time
 from ....formulations.placement.autotm_milp import Path
 from ....formulations.placement.autotm_steps import Step
-from ....models.errors import UsageError
 from .autotm_arrays import Scratch, Tables, World
 
 
@@ -75,25 +74,22 @@ def most_time(data: AutotmData) -> int:
     return sum(lengths) + sum(copies)
 
 
-def arrays_of(data: AutotmData) -> Arrays:
-    """Return the arrays of a model.
-
-    Raises
-    ------
-    UsageError
-        If sums of times, or prices of bytes over all ops, could leave 64 bits.
-    """
+def too_large(data: AutotmData) -> str:
+    """Return why sums of times, or prices of bytes over all ops, could leave 64 bits."""
     total, largest = most_time(data), max((item.nbytes for item in data.items), default=0)
     if total >= MOST_NS:
-        raise UsageError(
-            f"AutoTM: found copies and ops of up to {total} ns together, expected less than 2**59"
-        )
+        return f"found copies and ops of up to {total} ns together, expected less than 2**59"
     if largest * len(data.rows) * data.n >= MOST_BYTE_OPS:
-        raise UsageError(
-            f"AutoTM: found a tensor of {largest} bytes, {data.n} ops and {len(data.rows)} limits of memory, "
+        return (
+            f"found a tensor of {largest} bytes, {data.n} ops and {len(data.rows)} limits of memory, "
             "expected a product of less than 2**61"
         )
-    hops = sorted(data.links)
+    return ""
+
+
+def arrays_of(data: AutotmData) -> Arrays:
+    """Return the arrays of a model, whose numbers are not `too_large`."""
+    total, hops = most_time(data), sorted(data.links)
     kinds: dict[tuple[Step, ...], int] = {}
     steps, step_first = list[Step](), [0]
     operand_of, operand_first, slow = dict[tuple[int, int], int](), [0], list[list[int]]()

@@ -19,7 +19,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -32,15 +31,16 @@ from ....formulations.placement.intervals_model import IntervalModel
 from ....formulations.placement.sequence import longest_stall, rates
 from ....formulations.placement.states import StateData, state_data
 from ....formulations.placement.windows_cpsat import WindowModel
-from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.cpsat import solve_cpsat
 from ...engines.master import Master
 from ...engines.memory import refuse_if_too_large
-from ..bounds.prices import raise_by_prices
+from ..bounds.prices import raise_by_prices, unsampled
+from ..parts import unserved
 from ..policies.local_search import solve_local_search
 from ..serial.search import solve_serial
+from ..traits import Trait, traits
 from .batches import search_batches
 from .lines import search_lines
 from .slots import search_in_bytes
@@ -112,7 +112,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     data = state_data(problem, modes=True)
     context.careful = True
     context.raise_bound(data.ideal, kind="sum of durations")
-    with suppress(UsageError):  # it does not serve the machine
+    if not unsampled(problem):
         raise_by_prices(problem, context, rounds=())
     refused = refuse_if_too_large(
         windows_cpsat.size(data),
@@ -124,12 +124,13 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
         return refused
     search = _Search(problem, context, data)
     if not problem.whole:
-        with suppress(UsageError):  # the slot model does not serve the machine
+        if not traits(problem) & Trait.MODES:
             search_in_bytes(problem, context, by_cpsat)
         if context.closed:
             return Outcome()
     if problem.periodic:
-        search.other(solve_local_search)
+        if not unserved(problem, "local-search"):
+            search.other(solve_local_search)
     else:
         if context.answer is None:
             search.other(solve_serial)
@@ -172,8 +173,7 @@ class _Search:
     def other(self, search: Callable[[Placement, Context], Outcome]) -> None:
         """Offer what another method finds in a small part of the time."""
         own = self._own(self.problem, OTHER, engine_options={})
-        with suppress(UsageError):  # it does not serve the machine
-            search(self.problem, own)
+        search(self.problem, own)
         if own.answer is not None:
             self.context.offer(own.answer)
 

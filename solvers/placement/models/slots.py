@@ -17,19 +17,16 @@ every moment, but so tightly that nothing can move in the given number of rounds
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from ....formulations.linear_program import dual_bound
 from ....formulations.model import BuildTimeout
 from ....formulations.placement.single_ops import window_bound
 from ....formulations.placement.slots_columns import memory_of
 from ....formulations.placement.slots_lp import build, size
 from ....formulations.placement.states import StateData, state_data
-from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.memory import refuse_if_too_large
-from ..bounds.prices import raise_by_prices
+from ..bounds.prices import raise_by_prices, unsampled
 from ..replicas.together import for_replicas
 from .choices import for_modes
 from .slots_near import Engine, search_near
@@ -88,7 +85,7 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
         if found is not None:
             context.offer(found.plan)
     if known and not context.closed:
-        with suppress(UsageError):  # they do not serve the machine
+        if not unsampled(problem):
             raise_by_prices(problem, context, rounds=())
         search_near(problem, context, data, known[min(known)])
     detail = ""
@@ -164,11 +161,6 @@ def search_in_bytes(problem: Placement, context: Context, engine: Engine) -> Non
         Of the solve.
     engine
         For whole bytes and ns.
-
-    Raises
-    ------
-    UsageError
-        If the model does not serve the machine.
     """
     data = state_data(problem)
     if refuse_if_too_large(size(data), bytes_per_term=BYTES_PER_TERM, context=context, what=WHAT) is None:

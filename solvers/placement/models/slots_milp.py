@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -24,12 +23,12 @@ from ....formulations.placement.sequence_plan import plan
 from ....formulations.placement.slots_milp import SlotMilp, build, crowded, finer, size
 from ....formulations.placement.slots_order import neighbours, order
 from ....formulations.placement.states import StateData, state_data
-from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
-from ..bounds.prices import raise_by_prices
+from ..bounds.prices import raise_by_prices, unsampled
+from ..parts import unserved
 from ..policies.local_search import solve_local_search
 from ..replicas.together import for_replicas
 from ..serial.search import solve_serial
@@ -71,8 +70,6 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     >>> result.verification.valid, result.bound <= result.objective
     (True, True)
     """
-    if not problem.whole:
-        raise UsageError("slot-milp: found copies that may be cut, expected whole=1 (slot-lp cuts them)")
     data = state_data(problem)
     context.careful = True
     context.raise_bound(data.ideal, kind="sum of durations", averages=True)
@@ -111,12 +108,10 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
 
 
 def _other_bounds(problem: Placement, context: Context) -> None:
-    """Raise the bound by what serves the machine."""
-    try:
+    """Raise the bound by what serves the machine; the slot model bounds any."""
+    if not unsampled(problem):
         raise_by_prices(problem, context, rounds=())
         raise_by_slots(state_data(problem), context)
-    except UsageError:
-        return  # the slot model bounds any machine
 
 
 class _Search:
@@ -144,10 +139,10 @@ class _Search:
         context = self.context
         limit = max(1.0, context.remaining() * FIRST_PART)
         own = context.inner(self.problem, limit, prefix=None, options={}, engine_options={})
-        for search in (solve_local_search, solve_serial):
-            if own.answer is None:
-                with suppress(UsageError):  # it does not serve the machine
-                    search(self.problem, own)
+        if not unserved(self.problem, "local-search"):
+            solve_local_search(self.problem, own)
+        if own.answer is None:
+            solve_serial(self.problem, own)
         if own.answer is not None:
             context.offer(own.answer)
 

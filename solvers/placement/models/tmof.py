@@ -30,8 +30,7 @@ from ....formulations.placement.single_ops import window_bound
 from ....formulations.placement.slots_lp import size
 from ....formulations.placement.states import StateData, state_data
 from ....formulations.placement.tmof_paths import decode
-from ....formulations.placement.tmof_slots import alike, joint_rate, shares, slots_of
-from ....models.errors import UsageError
+from ....formulations.placement.tmof_slots import alike, joint_rate, shares
 from ....models.machine import ChannelGroup
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
@@ -65,13 +64,12 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     True
     """
     share = context.options.get("share", "joint")
-    if problem.whole:
-        raise UsageError("TMOF: found a problem of whole copies, expected one whose copies may be cut")
     parts = lanes(problem)
     data = [state_data(lane.problem) for lane in parts]
-    slots_of(data)
     if share in ("disjoint", "both", "oblivious") and not alike(data):
-        raise UsageError(f"TMOF, share {share}: found different GPUs or graphs, expected copies of one")
+        return Outcome(
+            refused=f"method tmof, share {share}: found different GPUs or graphs, expected copies of one"
+        )
     closed, scattered = is_closed(problem, parts), is_scattered(problem, parts)
     for some in data:
         context.raise_bound(some.ideal, kind="sum of durations")

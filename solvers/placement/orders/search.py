@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from random import Random
 
 from ....models.derived.memory import sequential_memory
@@ -26,12 +27,15 @@ from ....models.plan import Plan
 from ....models.problems.peak import Peak
 from ....models.problems.placement import Placement
 from ...context import Context, Known, Outcome
+from ...parts import BOUND, PLAN, Part
 from ...peak.auto import solve_auto as solve_peak
 from ...peak.orders.greedy import greedy_orders
 from ..bounds.any_order import raise_order_bounds
+from ..parts import beyond_planner, seconds_of_planner
 from ..planner.planner import planned, portfolio
 from ..planner.setting import Setting
 from ..sequences import Solve, each_once, of_sequence, place, search_and_place, sequence_of
+from ..traits import FREEDOMS, IN_ORDER, PLANNED, Trait
 from .ordered import Order, crossed
 
 BLOCK, FAR = 8, 128
@@ -67,7 +71,32 @@ def place_best_order(problem: Placement, context: Context, solve: Solve) -> Outc
     return search_and_place(problem, context, _Descent(problem, context).steps(), solve)
 
 
-def many_ops(problem: Placement) -> str:
+def parts_of_orders(plans: Solve, orders: Solve) -> tuple[Part, ...]:
+    """Return the parts of `auto`.
+
+    Parameters
+    ----------
+    plans, orders
+        Makes plans of a problem whose order is fixed; goes through all orders.
+    """
+    part = partial(Part, supports=IN_ORDER | FREEDOMS, needs=Trait.FREE_ORDER)
+    return (
+        part(name="bounds of every order", run=bound_every_order, gives=BOUND, first=True),
+        part(name="own order", run=partial(place_own_order, solve=plans), gives=PLAN),
+        part(name="least peak", run=partial(place_least_peak, solve=plans)),
+        part(
+            name="search over orders",
+            run=partial(place_best_order, solve=plans),
+            gives=PLAN,
+            supports=PLANNED | FREEDOMS,
+            refuses=beyond_planner,
+            seconds=seconds_of_planner,
+        ),
+        part(name="every order", run=orders, supports=IN_ORDER | Trait.FREE_ORDER, refuses=_many_ops),
+    )
+
+
+def _many_ops(problem: Placement) -> str:
     """Return why not all orders are gone through."""
     ops = len(problem.graph.ops)
     return f"found {ops} ops, expected at most {FEW}, which have few orders" if ops > FEW else ""

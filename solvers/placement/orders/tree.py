@@ -19,10 +19,10 @@ from dataclasses import replace
 
 from ....formulations.placement.releases import ideal_time
 from ....models.derived.precedence import precedence
-from ....models.errors import UsageError
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..bounds.any_order import bound_of_orders, raise_order_bounds
+from ..bounds.prices import unsampled
 from .ordered import Order, in_order, of_first
 
 Solve = Callable[[Placement, Context], Outcome]
@@ -100,12 +100,11 @@ def _children(head: Order, before: tuple[tuple[int, ...], ...]) -> list[Order]:
 
 def _bound(fixed: Placement, head: Order) -> int:
     """Return the bound in ns on plans whose order begins with `head`."""
+    if unsampled(fixed):
+        return ideal_time(fixed)
     done = {*head}
     order = (*head, *(k for k in range(len(fixed.graph.ops)) if k not in done))
     ordered = replace(fixed, graph=in_order(fixed.graph, order))
     first = len(head)
     masks = [(1 << min(k, first)) - 1 | mask for k, mask in enumerate(precedence(ordered.graph).ancestors)]
-    try:
-        return bound_of_orders(ordered, masks)
-    except UsageError:
-        return ideal_time(fixed)
+    return bound_of_orders(ordered, masks)

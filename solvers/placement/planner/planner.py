@@ -117,7 +117,6 @@ def portfolio(problem: Placement) -> list[Setting]:
 @for_replicas
 def solve_planner(problem: Placement, context: Context) -> Outcome:
     """Offer the plan of every setting until the time is up."""
-    check_machine(problem)
     context.careful = True
     context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     context.progress("planner")
@@ -206,42 +205,33 @@ def first_plan(problem: Placement, context: Context) -> Plan | str:
     return plan
 
 
-def check_machine(problem: Placement) -> None:
-    """Raise unless the planner can serve the machine and the graph.
+def unplanned(problem: Placement) -> str:
+    """Return why the planner does not serve a problem of `traits.PLANNED`.
 
-    Raises
-    ------
-    UsageError
-        If it has several processors, reads operands in place slowly or outside the first tier, or has more
-        than two outer tiers or one without channels from and to the first tier; if what outlives a period,
-        and is written or may start on the device, may not start in every tier.
+    There are more than two outer tiers, or one is behind the others and is needed; what outlives a period,
+    and is written or may start on the device, may not start in every tier; or an input that an op writes may
+    start in none that keeps it.
     """
     from ..recurring import as_inputs
 
     simplified, _ = as_inputs(problem)
-    machine = simplified.machine
-    fault = None
-    if len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
-        machine.tiers[0].name
-    ]:
-        fault = "another use of tiers, expected one processor that reads and writes the first tier only"
-    elif machine.processors[0].tiers[0].bytes_per_s is not None:
-        fault = "a processor slowed down by its tier, expected none"
-    elif not 2 <= len(machine.tiers) <= 3:
-        fault = f"{len(machine.tiers)} tiers, expected two or three"
-    elif apart := _without_channels(machine):
-        fault = f"no channels of tier {apart!r} from and to the first tier, expected both"
-    elif any(
-        tier != machine.tiers[0].name
-        for op in problem.graph.ops
-        for m in op.all_modes
-        for _, tier in m.operands
-    ):
-        fault = "ops with modes that name other tiers, expected the first one"
-    elif problem.periodic and (bound := _bound_kinds(simplified)):
-        fault = f"start tiers of kind {bound[0]!r}, expected none for what outlives a period"
-    if fault:
-        raise UsageError(f"placement by the planner, machine {machine.name!r}: found {fault}")
+    device, *outer = (tier.name for tier in simplified.machine.tiers)
+    if len(outer) > 2:
+        return f"found {len(outer) + 1} tiers, expected two or three that the first one sees"
+    if apart := _without_channels(simplified.machine):
+        return f"found no channels of tier {apart!r} from and to the first tier, expected both"
+    if problem.periodic and (bound := _bound_kinds(simplified)):
+        return f"found start tiers of kind {bound[0]!r}, expected none for what outlives a period"
+    written = {t for op in simplified.graph.ops for t in op.writes}
+    for t in sorted(written) if problem.periodic else ():
+        tensor = simplified.graph.tensors[t]
+        allowed = simplified.may_start(tensor.kind)
+        if tensor.initial and not tensor.final and not {*allowed} & {device, *outer[1:]}:
+            return (
+                f"found input {tensor.name!r}, which an op writes, with start tiers {list(allowed)}, "
+                f"expected {device!r} or the slow tier among them"
+            )
+    return ""
 
 
 def _without_channels(machine: Machine) -> str | None:

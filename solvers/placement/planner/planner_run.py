@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ....models.errors import UsageError
 from ....models.graph import Accounting
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
@@ -64,6 +63,8 @@ def simulated_plan(
     names = [t.name for t in machine.tiers]
     channel, joint = _channels(problem)
     entry = _entries(problem) if problem.periodic else [0] * len(problem.graph.tensors)
+    if isinstance(entry, str):
+        return entry
     largest = max((t.nbytes for t in problem.graph.tensors), default=1)
     capacity = machine.tiers[0].capacity
     work = workload(
@@ -151,12 +152,6 @@ def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
     for group in machine.groups:
         for side in (0, 1):
             some = {pairs[2 * side], pairs[2 * side + 1]} & set(group.channels)
-            others = set(group.channels) - some
-            if some and others & set(pairs):
-                raise UsageError(
-                    f"placement by the planner, group {group.name!r}: found channels of both directions, "
-                    "expected one direction"
-                )
             if len(some) == 2:
                 joint[side] = min(joint[side], group.bytes_per_s // 1000)
             elif some:
@@ -178,7 +173,7 @@ def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
     return channel, (joint[0], joint[1])
 
 
-def _entries(problem: Placement) -> list[int]:
+def _entries(problem: Placement) -> list[int] | str:
     """Return per tensor where an input of a period starts, 1 for the device + 2 for slow or 4 for the host.
 
     Wherever it may: on the device because it is needed soon, as far as there is room beside what the first op
@@ -210,12 +205,9 @@ def _entries(problem: Placement) -> list[int]:
         if t not in inputs:
             entries.append(0)
         elif t in written:  # the room that it keeps on the host would be that of another version
+            if not (here or slow):
+                return f"found no room at first for input {tensor.name!r}, which an op writes"
             entries.append(here or slow)
-            if not entries[-1]:
-                raise UsageError(
-                    f"placement by the planner, input {tensor.name!r}, which an op writes: found start tiers "
-                    f"{list(allowed)}, expected {tiers[0].name!r} or the slow tier among them"
-                )
         else:
             entries.append(here | outside)
     return entries

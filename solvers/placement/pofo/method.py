@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ....formulations.model import ticker
-from ....models.errors import UsageError
-from ....models.graph import Accounting
 from ....models.problems.placement import Placement
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...recompute.chains.chain import is_taped, plain_chain, taped_chain
 from ...recompute.chains.hetero import Stages, program, stages_of_plain, stages_of_taped
+from ...recompute.chains.methods_of_chains import why_no_chain
 from .channel import rate_of
 from .emission import emit
 from .program import Chain, pofo
@@ -19,23 +18,11 @@ SLOTS = 200
 
 
 def solve_pofo(problem: Placement, context: Context) -> Outcome:
-    """Offer the plan of the program.
-
-    Raises
-    ------
-    UsageError
-        If the graph is no chain, ops may not run again, copies must be whole, no outer tier has room for
-        every value and channels from and to the device, or nothing leads there from where inputs must start.
-    """
-    if not problem.recompute:
-        raise UsageError("method pofo: found ops that run once, expected --recompute")
-    if problem.whole:
-        raise UsageError("method pofo: found copies of whole tensors, expected copies of parts")
+    """Offer the plan of the program."""
     graph, machine = problem.graph, problem.machine
-    if graph.accounting is not Accounting.COEXIST:
-        raise UsageError(f"method pofo: found accounting {graph.accounting}, expected coexist")
     stages, inputs, tapes, given = stages_of(problem)
-    outer = _outer_tier(problem, sum(graph.tensors[t].nbytes for t in (*inputs, *tapes[:-1], *given)))
+    outer = _outer_tier(problem)
+    assert outer is not None
     device = machine.tiers[0].name
     context.raise_bound(sum(op.all_modes[0].duration_ns for op in graph.ops), kind="each op once")
     most = max(map(max, (stages.back, stages.save, stages.need_next)))
@@ -45,8 +32,16 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
     found = program(stages, memory, slots, lambda length: not context.expired)
     if found is None:
         return Outcome(reason="time")
-    first = {t: _first_tier(problem, t, outer) for t in (inputs[0], *given)}
+    first = {t: _first_tier(problem, t, outer) or outer for t in (inputs[0], *given)}
     most_ns = sum(stages.forward) + sum(stages.backward) + max(c.latency_ns for c in machine.channels)
+    tiers = {outer, *first.values()} - {device}
+    into = {tier: rate_of(machine, tier, device, every, most_ns) for tier in tiers}
+    out = rate_of(machine, device, outer, every, most_ns)
+    ways = {tier: rate for tier, rate in into.items() if rate is not None}
+    if out is None or len(ways) < len(into):
+        return Outcome(
+            refused="method pofo: found a channel too slow to count its bytes a ns, expected faster ones"
+        )
     chain = Chain(
         graph=graph,
         found=found,
@@ -54,8 +49,8 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
         tapes=tapes,
         given=given,
         memory=memory,
-        out=rate_of(machine, device, outer, every, most_ns),
-        back=rate_of(machine, outer, device, every, most_ns),
+        out=out,
+        back=ways[outer],
         outside=outer in problem.may_start(graph.tensors[inputs[0]].kind),
         tick=ticker(lambda: context.expired),
     )
@@ -65,8 +60,8 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
         return Outcome(reason="time")
     if segments is None:
         return Outcome(detail="found no plan of its form in the memory, counted in slots")
-    ways = {tier: rate_of(machine, tier, device, every, most_ns) for tier in first.values() if tier != device}
-    context.offer(emit(chain, segments, machine, outer, first, ways))
+    started = {tier: ways[tier] for tier in first.values() if tier != device}
+    context.offer(emit(chain, segments, machine, outer, first, started))
     away = sum(segment.away for segment in segments)
     return Outcome(
         reason="time" if context.expired else None,
@@ -74,59 +69,71 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
     )
 
 
-def stages_of(problem: Placement) -> tuple[Stages, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return the stages of a chain, what they begin with, what they save, and the gradient that is given.
+def unchained(problem: Placement) -> str:
+    """Return why the program does not serve a problem, whose graph must be a chain."""
+    graph, machine = problem.graph, problem.machine
+    question = Recompute(graph)
+    if words := why_no_chain(question):
+        return words
+    fast, *others = machine.tiers
+    if is_taped(graph):
+        lost = {tier for op in graph.ops[: len(graph.ops) // 2] for _, tier in op.all_modes[1].operands}
+        if fast.name != question.fast or not lost <= {tier.name for tier in others if tier.capacity is None}:
+            return (
+                f"found tiers {[tier.name for tier in machine.tiers]}, expected {question.fast!r} first, and "
+                f"{sorted(lost)} without a limit, which modes name"
+            )
+    linked = {tier for c in machine.channels for tier in (c.src, c.dst)}
+    access = [x for p in machine.processors for x in p.tiers if x.tier in {fast.name, *linked}]
+    if [(x.tier, x.bytes_per_s) for x in access] != [(fast.name, None)]:
+        return "found other processors, expected one that uses the first tier only"
+    if (outer := _outer_tier(problem)) is None:
+        nbytes = _kept_bytes(problem)
+        return f"found no tier with channels from and to {fast.name!r} and room for {nbytes} bytes"
+    _, inputs, _, given = stages_of(problem)
+    for t in (inputs[0], *given):
+        if _first_tier(problem, t, outer) is None:
+            tensor = graph.tensors[t]
+            return (
+                f"found tensor {tensor.name!r} at first in {' or '.join(problem.may_start(tensor.kind))}, "
+                f"expected a tier with room for it and a channel to {fast.name!r}"
+            )
+    return ""
 
-    Raises
-    ------
-    UsageError
-        If the graph is no chain, or the machine lacks the tiers that modes of a taped one name.
-    """
-    graph, (fast, *others) = problem.graph, problem.machine.tiers
+
+def stages_of(problem: Placement) -> tuple[Stages, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the stages of a chain, what they begin with, what they save, and the gradient that is given."""
+    graph = problem.graph
     if not is_taped(graph):
         plain = plain_chain(Recompute(graph), "pofo")
         return stages_of_plain(plain, in_place=False), plain.x, (), ()
-    question = Recompute(graph)
-    taped = taped_chain(question, "pofo")
-    lost = {tier for op in graph.ops[: taped.stages] for _, tier in op.all_modes[1].operands}
-    if fast.name != question.fast or not lost <= {tier.name for tier in others if tier.capacity is None}:
-        raise UsageError(
-            f"method pofo: found tiers {[tier.name for tier in problem.machine.tiers]}, expected "
-            f"{question.fast!r} first, and {sorted(lost)} without a limit, which modes name"
-        )
+    taped = taped_chain(Recompute(graph), "pofo")
     tapes = tuple(t for op in graph.ops[: taped.stages] for t, _ in op.all_modes[1].operands)
     given = (*(t for t in graph.ops[taped.stages].reads if graph.tensors[t].initial and t != taped.a[0]),)
     return stages_of_taped(taped), taped.a[:-1], tapes, given
 
 
-def _outer_tier(problem: Placement, nbytes: int) -> str:
-    """Return the tier where values go; raise unless there is one, beside one processor on the device."""
-    machine = problem.machine
-    device = machine.tiers[0]
-    channels = {(c.src, c.dst) for c in machine.channels}
-    linked = {tier for ends in channels for tier in ends}
-    access = [x for p in machine.processors for x in p.tiers if x.tier in {device.name, *linked}]
-    if len(machine.processors) > 1 or [(x.tier, x.bytes_per_s) for x in access] != [(device.name, None)]:
-        raise UsageError("method pofo: found other processors, expected one that uses the first tier only")
-    for tier in machine.tiers[1:]:
+def _kept_bytes(problem: Placement) -> int:
+    """Return the bytes of all that may have to leave."""
+    _, inputs, tapes, given = stages_of(problem)
+    return sum(problem.graph.tensors[t].nbytes for t in (*inputs, *tapes[:-1], *given))
+
+
+def _outer_tier(problem: Placement) -> str | None:
+    """Return the tier where values go, None if there is none."""
+    device, *outer = problem.machine.tiers
+    channels, nbytes = {(c.src, c.dst) for c in problem.machine.channels}, _kept_bytes(problem)
+    for tier in outer:
         both = {(device.name, tier.name), (tier.name, device.name)} <= channels
         if both and (tier.capacity is None or tier.capacity >= nbytes):
             return tier.name
-    raise UsageError(
-        f"method pofo: found no tier with channels from and to {device.name!r} and room for {nbytes} bytes"
-    )
+    return None
 
 
-def _first_tier(problem: Placement, t: int, outer: str) -> str:
+def _first_tier(problem: Placement, t: int, outer: str) -> str | None:
     """Return where an initial tensor starts: on the device, else outside, else in a tier that leads there."""
     machine, tensor = problem.machine, problem.graph.tensors[t]
     device, tiers = machine.tiers[0].name, problem.may_start(tensor.kind)
     room = {tier.name for tier in machine.tiers if tier.capacity is None or tier.capacity >= tensor.nbytes}
     near = {outer} | {c.src for c in machine.channels if c.dst == device} & room
-    for tier in (device, outer, *tiers):
-        if tier in tiers and tier in near | {device}:
-            return tier
-    raise UsageError(
-        f"method pofo: found tensor {tensor.name!r} at first in {' or '.join(tiers)}, expected a tier with "
-        f"room for it and a channel to {device!r}"
-    )
+    return next((x for x in (device, outer, *tiers) if x in tiers and x in near | {device}), None)

@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 
 from ....formulations.model import BuildTimeout
 from ....formulations.recompute.data import RecomputeData, recompute_data
-from ....models.errors import UsageError
 from ....models.graph import KINDS
 from ....models.machine import Channel, Tier
 from ....models.problems.placement import Placement
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
-from ..recurring import as_inputs
 from ..replicas.together import for_replicas
 from ..reruns import Sequenced, sequenced
 from ..simulator.simulator_case import Case, make_case
+from ..traits import Trait, traits
 from .carry_out import NOT_DECIDED, Candidates, follow
 
 NOWHERE = "nowhere"
@@ -60,23 +59,12 @@ Trials = Callable[[Case, RecomputeData | None], Iterator[Trial]]
 """From the case in which each op runs once, and the versions of its tensors (None if no op may run again)."""
 
 
+@for_replicas
 def follow_in_turn(problem: Placement, context: Context, trials: Trials) -> Outcome:
     """Offer the plan of the first sequence that fits; if there is none, with emergency evictions.
 
     Those are tried on the last sequence, of which the least stays, and then on the first.
-
-    Raises
-    ------
-    UsageError
-        If the machine is one that the simulator does not serve, or several processors may run ops again.
     """
-    if problem.recompute and (many := len(problem.machine.processors)) > 1:
-        raise UsageError(f"method {context.method}, recompute: found {many} processors, expected one")
-    return _in_turn(problem, context, trials)
-
-
-@for_replicas
-def _in_turn(problem: Placement, context: Context, trials: Trials) -> Outcome:
     context.careful = True
     once = replace(problem, recompute=False)
     data: RecomputeData | None = None
@@ -84,10 +72,8 @@ def _in_turn(problem: Placement, context: Context, trials: Trials) -> Outcome:
     if problem.recompute:
         durations = (min(mode.duration_ns for mode in op.all_modes) for op in problem.graph.ops)
         context.raise_bound(sum(durations), kind="each op once")
-        try:
+        if not traits(problem) & (Trait.MODES | Trait.OPERANDS):  # others run once
             data = recompute_data(Recompute(problem.graph), bundled=False)
-        except UsageError:  # ops with several modes, which run once
-            data = None
     if alone:
         once = _beside_nothing(once)
 
@@ -107,7 +93,7 @@ def _in_turn(problem: Placement, context: Context, trials: Trials) -> Outcome:
     tried: list[Trial] = []
     late = outcome = Outcome(reason="time", detail=NOT_DECIDED)
     try:
-        first = make_case(as_inputs(once)[0], None, lambda: context.expired)
+        first = make_case(once, None, lambda: context.expired)
         for trial in trials(first, data):
             if context.expired and tried:
                 return late

@@ -8,7 +8,6 @@ from ....formulations.model import BuildTimeout
 from ....formulations.placement.releases import ideal_time
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..recurring import as_inputs
 from ..replicas.together import for_replicas
 from ..simulator.simulator import Decisions, Simulation, simulate
 from ..simulator.simulator_case import Case, make_case
@@ -66,17 +65,11 @@ def follow(
         Whether the first variant that fits is taken, as a policy does that tries in turn; else the best.
     chunk
         Largest copy in bytes; None for whole tensors.
-
-    Raises
-    ------
-    UsageError
-        If the machine is one that the simulator does not serve.
     """
     if "chunk" in context.options:
         chunk = context.options["chunk"] * MIB
     context.careful = True
-    simplified, restored = as_inputs(problem)
-    case = make_case(simplified, chunk, lambda: context.expired)
+    case = make_case(problem, chunk, lambda: context.expired)
     context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     variants: list[tuple[str, Decisions]] = []
     closest: list[tuple[str, Decisions]] = []
@@ -107,7 +100,7 @@ def follow(
         fitting = [(run.time, k) for k, (_, run) in enumerate(tried) if run.time is not None]
         for _, k in sorted(fitting):
             name, run = tried[k]
-            context.offer(restored(run.plan()))
+            context.offer(run.plan())
             if context.refused:
                 continue
             facts = {"emergencies": run.emergencies, "evictions": run.evictions, **gives_up}

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from ....models.errors import UsageError
 from ....models.graph import Accounting, Mode, Op
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import Plan
@@ -29,18 +28,8 @@ NS = 10**9
 
 
 def solve_first_touch(problem: Placement, context: Context) -> Outcome:
-    """Run the policy.
-
-    Raises
-    ------
-    UsageError
-        If the machine has several processors.
-    """
-    graph, machine = problem.graph, problem.machine
-    if len(machine.processors) != 1:
-        raise UsageError(
-            f"first-touch, machine {machine.name!r}: found {len(machine.processors)} processors, expected one"
-        )
+    """Run the policy."""
+    graph = problem.graph
     ideal = sum(min(mode.duration_ns for mode in op.all_modes) for op in graph.ops)
     context.raise_bound(ideal, kind="sum of durations")
     found = place(problem)

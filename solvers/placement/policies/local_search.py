@@ -29,7 +29,6 @@ follow from the problem, the seed and the options; time only decides when they s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from math import exp
@@ -42,7 +41,6 @@ from ....formulations.placement.releases import ideal_time
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..recurring import as_inputs
 from ..replicas.together import for_replicas
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
 from ..simulator.simulator_case import NEVER, Case, make_case
@@ -63,26 +61,18 @@ SLICE = 50
 """Simulations between two lines of progress, and between two plans that are told."""
 MIB = 2**20
 
-Offer = Callable[[Simulation], None]
-"""Offers the plan of a simulation."""
-
 
 @for_replicas
 def solve_local_search(problem: Placement, context: Context) -> Outcome:
     """Improve the best policy's decisions until the time or the runs are up, or nothing waits."""
     device = problem.machine.tiers[0].capacity or 0
     default = max(FINEST, device // CHUNKS // MIB)
-    simplified, restored = as_inputs(problem)
     chunk = context.options.get("chunk", default) * MIB
-    case = make_case(simplified, chunk, lambda: context.expired)
-
-    def offer(run: Simulation) -> None:
-        context.offer(restored(run.plan()))
-
+    case = make_case(problem, chunk, lambda: context.expired)
     context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     context.careful = True
     try:
-        best, run = _start(case, context, offer)
+        best, run = _start(case, context)
     except BuildTimeout:
         return Outcome(reason="time", detail=NOT_DECIDED)
     if run is None:
@@ -91,7 +81,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     runs, length = context.options.get("runs", RUNS), FIRST_ROUND
     left = runs
     while left > 0 and not context.expired and not context.closed and len(case.absence_tensor):
-        found, result, steps = _round(case, best, run, min(left, length), random, context, offer)
+        found, result, steps = _round(case, best, run, min(left, length), random, context)
         left, length = left - steps, length * GROWTH
         if _time(result) < _time(run):
             best, run = found, result
@@ -102,7 +92,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     return Outcome(reason=reason, detail=detail, facts=facts)
 
 
-def _start(case: Case, context: Context, offer: Offer) -> tuple[Decisions, Simulation | None]:
+def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:
     """Offer the best plan of a policy that verifies; return its decisions and what they lead to."""
     candidates = [stay(case).with_emergencies()]
     for policy in (belady.decide, autoswap.decide, g10.decide):
@@ -124,7 +114,7 @@ def _start(case: Case, context: Context, offer: Offer) -> tuple[Decisions, Simul
             fitting.append((result.time, number, result))
     refused = ""
     for _, number, result in sorted(fitting, key=lambda one: one[:2]):
-        offer(result)
+        context.offer(result.plan())
         if not context.refused:
             return candidates[number], result
         refused = refused or context.refused
@@ -139,7 +129,6 @@ def _round(
     steps: int,
     random: Random,
     context: Context,
-    offer: Offer,
 ) -> tuple[Decisions, Simulation, int]:
     """Anneal for at most `steps` simulations; return the best state, what it leads to, and how many."""
     ideal = int(case.duration.sum())
@@ -151,7 +140,7 @@ def _round(
     try:
         for step in range(steps):
             if best_run is not told and (step % SLICE == 0 or best_run.time == context.bound):
-                offer(best_run)
+                context.offer(best_run.plan())
                 told = best_run
             if context.expired or context.closed:
                 done = step
@@ -173,7 +162,7 @@ def _round(
                 best, best_run = changed, run
     finally:  # Ctrl-C loses nothing
         if best_run is not told:
-            offer(best_run)
+            context.offer(best_run.plan())
     return best, best_run, done
 
 

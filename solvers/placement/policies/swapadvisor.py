@@ -41,7 +41,6 @@ from ....formulations.placement.releases import ideal_time
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..orders.ordered import Order, crossed, in_order, mutated, of_first
-from ..recurring import as_inputs
 from ..simulator.simulator import Decisions, simulate
 from ..simulator.simulator_case import Case, make_case
 from .belady import evictions, leave_early
@@ -100,12 +99,11 @@ def best_order(
     BuildTimeout
         If the time was up before the graph's own order had been tried.
     """
-    simplified, _ = as_inputs(problem)
-    graph, random = simplified.graph, Random(seed)
+    graph, random = problem.graph, Random(seed)
 
     @lru_cache(1)
     def world(order: Order) -> tuple[Case, Sizes]:
-        case = make_case(replace(simplified, graph=in_order(graph, order)), chunk, expired)
+        case = make_case(replace(problem, graph=in_order(graph, order)), chunk, expired)
         return case, Sizes(case)
 
     def price(member: Ordered) -> int:

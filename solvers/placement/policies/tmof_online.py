@@ -34,11 +34,9 @@ from dataclasses import replace
 import numpy as np
 
 from ....formulations.model import BuildTimeout
-from ....models.errors import UsageError
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..recurring import as_inputs
 from ..replicas.runtime import carry_out
 from ..replicas.share import Replicas, replicas
 from ..replicas.together import raise_joint_bounds
@@ -51,19 +49,11 @@ SHARES = ("oblivious", "disjoint", "bidirectional", "both")
 
 
 def solve_tmof_online(problem: Placement, context: Context) -> Outcome:
-    """Run the policy; on several GPUs as option ``share`` says.
-
-    Raises
-    ------
-    UsageError
-        If there are several GPUs and the problem is periodic.
-    """
+    """Run the policy; on several GPUs as option ``share`` says."""
     ahead = context.options["ahead"]
     found = replicas(problem)
     if found is None or len(found.lanes) < 2:
         return follow(problem, context, lambda case: [("", decide(case, ahead=ahead))])
-    if problem.periodic:
-        raise UsageError("tmof-online: found a period of several GPUs, expected a single run")
     context.careful = True
     raise_joint_bounds(found, context)
     try:
@@ -74,9 +64,8 @@ def solve_tmof_online(problem: Placement, context: Context) -> Outcome:
 
 def _together(found: Replicas, context: Context, share: str, ahead: int) -> Outcome:
     """Offer the plan of several GPUs."""
-    one, restored = as_inputs(found.alone)
     chunk = context.options["chunk"] * MIB if "chunk" in context.options else None
-    case = make_case(one, chunk, lambda: context.expired)
+    case = make_case(found.alone, chunk, lambda: context.expired)
     many = len(found.lanes)
     plans: list[Plan] = []
     emergencies = evictions = 0
@@ -92,7 +81,7 @@ def _together(found: Replicas, context: Context, share: str, ahead: int) -> Outc
         if run.time is None:
             return Outcome(detail=f"GPU {g}: {run.fault}")
         emergencies, evictions = emergencies + run.emergencies, evictions + run.evictions
-        plans.append(restored(run.plan()))
+        plans.append(run.plan())
     rule = "token" if share in ("bidirectional", "both") else "fifo"
     context.offer(carry_out(found, plans, rule))
     return Outcome(detail=context.refused, facts={"emergencies": emergencies, "evictions": evictions})

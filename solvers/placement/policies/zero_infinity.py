@@ -36,7 +36,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ....models.errors import UsageError
 from ....models.machine import Processor
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
@@ -55,23 +54,19 @@ class Limits(NamedTuple):
 
 
 def solve_zero_infinity(problem: Placement, context: Context) -> Outcome:
-    """Run the policy.
-
-    Raises
-    ------
-    UsageError
-        As `zero_offload`, or if there is no drive where one is asked for.
-    """
-    gpu, cpu = processors_of(problem, "zero-infinity")
+    """Run the policy."""
+    found = processors_of(problem)
+    assert found is not None
+    gpu, cpu = found
     given, host = context.options, cpu.tiers[0].tier
     ways = {(c.src, c.dst) for c in problem.machine.channels}
     drives = [x.name for x in problem.machine.tiers if {(host, x.name), (x.name, host)} <= ways]
     drives = [name for name in drives if name != gpu.tiers[0].tier]
     home = given.get("home", "drive" if drives else "host")
     if home == "drive" and not drives:
-        raise UsageError(
-            f"zero-infinity, machine {problem.machine.name!r}: found no tier with channels both ways to "
-            f"{host!r} beside the GPU's, expected a drive, or home=host"
+        return Outcome(
+            refused=f"method zero-infinity: found no tier with channels both ways to {host!r} beside the "
+            "GPU's, expected a drive, or home=host"
         )
     megabytes = {name: given[name] * MB for name in Limits._fields if name != "persistent"}
     limits = Limits(**megabytes, persistent=given["persistent"])

@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from ....models.errors import UsageError
 from ....models.graph import Accounting
 from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Processor
@@ -43,14 +42,10 @@ MB, NS = 10**6, 10**9
 
 
 def solve_zero_offload(problem: Placement, context: Context) -> Outcome:
-    """Run the policy.
-
-    Raises
-    ------
-    UsageError
-        If the machine has not two processors with a tier of their own each, or an op has several modes.
-    """
-    gpu, cpu = processors_of(problem, "zero-offload")
+    """Run the policy."""
+    found = processors_of(problem)
+    assert found is not None
+    gpu, cpu = found
     return carry_out(Offload(problem, gpu, cpu, context.options["bucket"] * MB), context)
 
 
@@ -67,21 +62,26 @@ def carry_out(policy: Offload, context: Context) -> Outcome:
     return Outcome(detail=context.refused)
 
 
-def processors_of(problem: Placement, name: str) -> tuple[Processor, Processor]:
-    """Return the GPU and the host's processor."""
+def processors_of(problem: Placement) -> tuple[Processor, Processor] | None:
+    """Return the GPU and the host's processor; None if the processors are others."""
     machine = problem.machine
     tiers = [p.tiers[0].tier for p in machine.processors if len(p.tiers) == 1]
     ways = {(c.src, c.dst) for c in machine.channels}
     served = len(machine.processors) == 2 and len({*tiers}) == 2 and machine.tiers[0].name in tiers
     if not served or not {(tiers[0], tiers[1]), (tiers[1], tiers[0])} <= ways:
-        raise UsageError(
-            f"{name}, machine {machine.name!r}: found {len(machine.processors)} processors, expected "
-            "two with a tier each, one of them the first tier, and channels both ways between these"
-        )
-    if any(len(op.modes) > 1 or op.all_modes[0].operands for op in problem.graph.ops):
-        raise UsageError(f"{name}: found ops with several modes or named tiers, expected one plain mode")
+        return None
     first, second = machine.processors
     return (first, second) if tiers[0] == machine.tiers[0].name else (second, first)
+
+
+def other_processors(problem: Placement) -> str:
+    """Return why the policy does not serve a problem."""
+    if processors_of(problem) is not None:
+        return ""
+    return (
+        f"found {len(problem.machine.processors)} processors, expected two with a tier each, one of them the "
+        "first tier, and channels both ways between these"
+    )
 
 
 class Offload:

@@ -44,7 +44,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ....formulations.placement.lanes import PIECES, Lane
-from ....models.errors import UsageError
 from ....models.machine import Machine
 from ....models.plan import Copy, Free, Plan, Run
 from ....models.problems.placement import Placement
@@ -118,11 +117,6 @@ def with_windows(problem: Placement, parts: Sequence[Lane], plan: Plan) -> Plan:
         All lanes.
     plan
         Of all lanes, in which each keeps what it sends, in the place of what it receives.
-
-    Raises
-    ------
-    UsageError
-        If there is no way from one lane to the other.
     """
     if not parts[0].received:
         return plan
@@ -130,7 +124,9 @@ def with_windows(problem: Placement, parts: Sequence[Lane], plan: Plan) -> Plan:
     owner = {t: g for g, lane in enumerate(parts) for t in lane.tensors}
     to = {got: g for g, lane in enumerate(parts) for got in lane.received.values()}
     instead = {sent: got for lane in parts for sent, got in lane.received.items()}
-    legs, via = _route(problem.machine, {(home[owner[t]], home[g]) for t, g in to.items()})
+    way = route(problem.machine, parts)
+    assert way is not None
+    legs, via = way
     spells = [_spells(lane, plan) for lane in parts]
     copies, frees = [], []
     lengths = list[int]()
@@ -205,11 +201,13 @@ def _step(legs: Sequence[_Leg], nbytes: int) -> int:
     return max(leg.time(nbytes) for leg in legs)
 
 
-def _route(machine: Machine, pairs: set[tuple[str, str]]) -> tuple[list[_Leg], list[str]]:
-    """Return the legs between pairs of lanes' memories, and the tier between them if there is one.
+def route(machine: Machine, parts: Sequence[Lane]) -> tuple[list[_Leg], list[str]] | None:
+    """Return the legs between lanes that exchange, and the tier between them if there is one; None without.
 
     All at once have the rates; of a joint cap each channel has the same part.
     """
+    home = {t: lane.device for lane in parts for t in lane.tensors}
+    pairs = {(home[got], lane.device) for lane in parts for got in lane.received.values()}
     channels = {(c.src, c.dst): c for c in machine.channels}
     homes = {home for pair in pairs for home in pair}
     ways: list[tuple[list[set[tuple[str, str]]], list[str]]] = [([pairs], [])]
@@ -229,7 +227,7 @@ def _route(machine: Machine, pairs: set[tuple[str, str]]) -> tuple[list[_Leg], l
                     _Leg(min(rate[p] for p in side), max(channels[p].latency_ns for p in side))
                     for side in sides
                 ], via
-    raise UsageError(f"machine {machine.name!r}: found no way between processors' tiers, expected one")
+    return None
 
 
 def _readers(lane: Lane) -> list[tuple[int, int]]:

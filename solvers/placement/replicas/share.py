@@ -57,12 +57,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ....formulations.placement.lanes import Lane, is_closed, is_scattered, lanes
-from ....models.errors import UsageError
 from ....models.graph import Graph
 from ....models.machine import Machine
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
-from .exchange import last_delay, step_delay, with_windows
+from .exchange import last_delay, route, step_delay, with_windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,15 +180,13 @@ def replicas(problem: Placement) -> Replicas | None:
 
 
 def _replicas(problem: Placement) -> Replicas | None:
-    try:
-        parts = lanes(problem)
-    except UsageError:
+    if not (parts := lanes(problem)):
         return None
     first, many = parts[0], len(parts)
     if any(_words(lane, first) != _words(first, first) for lane in parts[1:]):
         return None
     counted = _counted(problem.machine, parts)
-    if counted is None:
+    if counted is None or (first.received and route(problem.machine, parts) is None):
         return None
     machine, even = first.problem.machine, True
 

@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
 from ....formulations.placement.releases import ideal_time
 from ....formulations.placement.single_ops import window_bound
-from ....formulations.placement.states import state_data
-from ....models.errors import UsageError
+from ....formulations.placement.states import empty_and_far, state_data
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
+from ..traits import STATES, Trait, traits
 from .exchange import joint_bound, last_delay
 from .runtime import RULES, carry_out
 from .share import Replicas, replicas
@@ -164,9 +163,10 @@ def raise_joint_bounds(found: Replicas, context: Context) -> None:
         context.raise_bound(bound, kind="exchange")
     if not found.closed:
         return
-    with suppress(UsageError):  # a period, or what the slot model does not know
+    one = found.lanes[0].problem
+    if not traits(one) & ~(STATES & ~Trait.MODES) and not empty_and_far(one):
         bound = window_bound(
-            state_data(found.lanes[0].problem),
+            state_data(one),
             many=len(found.lanes),
             joint_out=joint_out,
             joint_in=joint_in,

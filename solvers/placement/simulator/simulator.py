@@ -142,8 +142,8 @@ class Simulation:
         return f"the decisions do not fit: nothing goes on before op {self.stuck} {name!r}"
 
     def plan(self) -> Plan:
-        """Return the plan."""
-        return _plan(self)
+        """Return the plan, of the problem that was asked."""
+        return self.case.restored(_plan(self))
 
 
 def simulate(case: Case, decisions: Decisions) -> Simulation:

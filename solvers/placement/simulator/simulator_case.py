@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from ....formulations.model import Tick, ticker
 from ....models.arrays import Integers
-from ....models.errors import UsageError
 from ....models.graph import Accounting, Graph
 from ....models.machine import Machine
+from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ..chunks import coarse_enough
 from ..modes import reference_modes
+from ..recurring import as_inputs
 from . import tables
 
 NEVER = 2**40
@@ -43,7 +44,10 @@ class Case:
     Attributes
     ----------
     problem
-        What it was made from.
+        What the arrays say: without tiers that the first one does not see, and with what is only read as
+        inputs (`recurring`).
+    restored
+        Makes a plan of it one of the problem that was asked.
     table
         The rows of `tables`.
     sizes
@@ -72,6 +76,7 @@ class Case:
     """
 
     problem: Placement
+    restored: Callable[[Plan], Plan]
     table: Integers
     sizes: tuple[int, int, int, int, int]
     tensor: Integers
@@ -193,14 +198,8 @@ def make_case(
         move whole.
     expired
         Whether the time is up: then the case's `tick` raises.
-
-    Raises
-    ------
-    UsageError
-        If the machine has several processors, reads in place outside its first tier or has more than two
-        outer tiers; if a mode names tiers; if a copy is too large.
     """
-    _check(problem)
+    problem, restored = as_inputs(problem)
     graph, n = problem.graph, len(problem.graph.ops)
     accesses: list[list[tuple[int, int]]] = [[] for _ in graph.tensors]
     for k, op in enumerate(graph.ops):
@@ -277,6 +276,7 @@ def make_case(
     rows = np.array(absences, dtype=np.int64).reshape(-1, 3)
     return Case(
         problem=problem,
+        restored=restored,
         table=table,
         sizes=sizes,
         tensor=np.array(kept, dtype=np.int64),
@@ -292,29 +292,6 @@ def make_case(
         idle=tuple(idle),
         tick=ticker(expired),
     )
-
-
-def _check(problem: Placement) -> None:
-    machine = problem.machine
-    ways = {(c.src, c.dst) for c in machine.channels}
-    rates = [c.bytes_per_s for c in machine.channels] + [g.bytes_per_s for g in machine.groups]
-    fault = None
-    if len(machine.processors) != 1 or [a.tier for a in machine.processors[0].tiers] != [
-        machine.tiers[0].name
-    ]:
-        fault = "another use of tiers, expected one processor that reads and writes the first tier only"
-    elif machine.processors[0].tiers[0].bytes_per_s is not None:
-        fault = "a processor slowed down by its tier, expected none"
-    elif not 2 <= len(machine.tiers) <= 3:
-        fault = f"{len(machine.tiers)} tiers, expected two or three"
-    elif any(mode.operands for op in problem.graph.ops for mode in op.all_modes):
-        fault = "ops with modes that name tiers, expected plain modes"
-    elif min(rates, default=tables.SCALE) < 1000:
-        fault = "a channel below 1 kB/s, expected faster ones"
-    elif not any({(a, b), (b, a)} <= ways for a, b in ways if a == machine.tiers[0].name):
-        fault = "no outer tier with channels from and to the first tier, expected one"
-    if fault:
-        raise UsageError(f"placement by decisions, machine {machine.name!r}: found {fault}")
 
 
 def _set_modes(table: Integers, graph: Graph, chosen: Integers) -> Integers:

@@ -182,10 +182,10 @@ def test_what_the_model_does_not_cover_is_refused() -> None:
             *(lt.Channel(src=f"drive{i}", dst=DRAM, bytes_per_s=10**9) for i in range(3)),
         ),
     )
-    with pytest.raises(lt.UsageError, match="5 tiers and 1 processors, expected at most 4 and one"):
+    with pytest.raises(lt.UsageError, match="found more than four tiers, expected none"):
         lt.solve(lt.Placement(problem.graph, five), "autotm-sync")
     other = replace(problem, graph=replace(problem.graph, accounting=Accounting.REPLACE))
-    with pytest.raises(lt.UsageError, match="accounting replace and ops that use several tiers in place"):
+    with pytest.raises(lt.UsageError, match="outputs that take the place of inputs, read in place"):
         lt.solve(other, "autotm-sync")
     with pytest.raises(lt.UsageError, match="read-beside: found 'fast', expected bytes per second"):
         lt.solve(problem, "autotm-async", options={"read-beside": "fast"})

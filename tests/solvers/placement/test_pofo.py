@@ -243,8 +243,8 @@ def test_what_it_refuses() -> None:
     small = replace(problem.machine, tiers=(problem.machine.tiers[0], lt.Tier(name="host", capacity=1)))
     other = replace(problem, graph=lt.load("catalogue:diamond"))
     for wrong, words in (
-        (replace(problem, recompute=False), "expected --recompute"),
-        (replace(problem, whole=True), "expected copies of parts"),
+        (replace(problem, recompute=False), "found no ops that may run again"),
+        (replace(problem, whole=True), "found copies of whole tensors, expected none"),
         (replace(problem, machine=small), "room for 3 bytes"),
         (other, "is no such chain"),
     ):

@@ -222,5 +222,5 @@ def test_compiled_as_written() -> None:
 def test_what_it_does_not_simulate() -> None:
     problem = there_and_back()
     single = replace(problem, machine=lt.Machine.single(capacity=99), start=None)
-    with pytest.raises(lt.UsageError, match="1 tiers"):
-        make_case(single)
+    with pytest.raises(lt.UsageError, match="method belady: found one tier, expected none"):
+        lt.solve(single, "belady")

@@ -236,5 +236,5 @@ def test_too_large_a_model_is_not_built() -> None:
 
 def test_what_the_model_does_not_cover_is_refused() -> None:
     problem = tiny_placement(0)
-    with pytest.raises(lt.UsageError, match="expected whole=1"):
+    with pytest.raises(lt.UsageError, match="found no copies of whole tensors"):
         lt.solve(replace(problem, whole=False), "slot-milp")

@@ -135,7 +135,7 @@ def test_lanes_hold_what_their_processors_run() -> None:
 def test_what_couples_processors_otherwise_is_refused() -> None:
     graph, device = case(3)
     bench = gpus(2, device)
-    with pytest.raises(lt.UsageError, match="that 2 processors may run"):
+    with pytest.raises(lt.UsageError, match="several processors that share tiers or tensors"):
         lt.solve(Placement(graph, bench), "tmof")
     with pytest.raises(lt.UsageError, match="found 'mine', expected one of joint"):
         best(parallel(graph, 2, device), "mine")
@@ -145,7 +145,7 @@ def test_what_couples_processors_otherwise_is_refused() -> None:
     with pytest.raises(lt.UsageError, match="expected copies of one"):
         best(unlike, "disjoint")
     lane = [replace(op, reads=(0, 1) if k == 3 else op.reads) for k, op in enumerate(other.graph.ops)]
-    with pytest.raises(lt.UsageError, match="several processors access"):
+    with pytest.raises(lt.UsageError, match="several processors that share tiers or tensors"):
         lt.solve(replace(other, graph=replace(other.graph, ops=tuple(lane))), "tmof")
 
 

@@ -85,5 +85,5 @@ def test_every_way_to_share_verifies(graph: lt.Graph, device: int, many: int) ->
 def test_periods_of_several_gpus_are_refused() -> None:
     graph, device = CASES[0]
     problem = parallel(graph, 2, device)
-    with pytest.raises(lt.LowtideError, match="found a period of several GPUs, expected a single run"):
+    with pytest.raises(lt.LowtideError, match="found a period of several processors, expected a single run"):
         lt.solve(Placement(problem.graph, problem.machine, periodic=True), "tmof-online")
