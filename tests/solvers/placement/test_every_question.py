@@ -59,5 +59,5 @@ def test_every_method_answers_or_refuses(name: str) -> None:
 
 def test_several_processors_are_refused_in_words() -> None:
     for method in ("planner", "belady", "local-search", "deeptm"):
-        with pytest.raises(lt.UsageError, match="found several processors that differ, .* expected none"):
+        with pytest.raises(lt.UsageError, match="found several processors that differ"):
             lt.solve(QUESTIONS["processors that differ"], method)
