@@ -177,7 +177,7 @@ def _piece(work: _Work, left: float) -> float:
 def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     """Let a part work for so many seconds; return how long it did."""
     seconds = max(LEAST, min(seconds, context.clock.turn_left()))
-    if work.let is None or work.let.dead:
+    if begins := work.let is None or work.let.dead:
         _begin(work, problem, context, seconds)
     assert work.let is not None
     assert work.context is not None
@@ -195,7 +195,7 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     ended = "paused" if outcome is None else outcome.reason or ("refused" if outcome.refused else "done")
     if outcome is not None:
         too_late = work.part.pauses and context.remaining() < AGAIN * work.used
-        too_soon = AGAIN * taken < seconds * work.part.share  # it would do the same again
+        too_soon = begins and AGAIN * taken < seconds * work.part.share  # it would do the same again
         work.ended = outcome.reason != "time" or too_late or too_soon
     detail = "" if outcome is None else outcome.refused or outcome.detail
     context.known.turns.append(Turn(work.part.name, start, taken, before, after, ended, detail))

@@ -17,7 +17,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..models.checks import shown
 from ..models.errors import UsageError
@@ -167,13 +167,13 @@ def declared(method: Method) -> Part | None:
     return part
 
 
-def unserved(problem: Any, method: Method) -> str:
-    """Return why a method of the suite does not serve a problem, as it declares; empty if it does."""
-    part = declared(method)
+def unserved(problem: Problem, name: str) -> str:
+    """Return why a method of that name does not serve a problem, as it declares; empty if it does."""
+    part = declared(find_method(problem.name, name))
     if part is None:
         return ""
-    name = ROOMS[method.problem].traits
-    return refusal(part, problem, load(name)(problem) if name else None)
+    of_traits = ROOMS[problem.name].traits
+    return refusal(part, problem, load(of_traits)(problem) if of_traits else None)
 
 
 def capability_matrix(problem: str) -> tuple[list[list[str]], dict[str, list[str]]]:

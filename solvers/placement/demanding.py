@@ -10,8 +10,7 @@ from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..method import RunFunction
 from ..offsets.demanded import search
-from ..registry import find_method
-from .parts import unserved
+from ..registry import find_method, unserved
 
 FIRST = ("autoswap", "chen-meng", "vdnn")
 """Policies whose plans lose little to fragmentation (table `placement_fragmentation`)."""

@@ -34,7 +34,6 @@ from ...models.problems.placement import Placement
 from ...models.problems.recompute import Answer, Recompute
 from ..context import Context, Known, Outcome
 from ..parts import BOUND, PLAN, Part
-from ..recompute.auto import solve_auto as solve_recompute
 from ..recompute.chains.chain import is_taped
 from .bounds.returns import raise_by_returns
 from .dropping import Droppable, droppable, with_dropped
@@ -149,6 +148,8 @@ def solve_one_memory(problem: Placement, context: Context) -> Outcome:
 
     There all that is initial is in the memory at first; here not what is overwritten before it is read.
     """
+    from ..recompute.auto import solve_auto as solve_recompute
+
     graph = _without_unread(in_reference_order(problem.graph))
     question = Recompute(graph, machine=problem.machine)
 
@@ -251,6 +252,8 @@ def _of_memories(problem: Placement, context: Context) -> Iterator[Runs]:
 
     Each memory has its turn, then each one twice the time.
     """
+    from ..recompute.auto import solve_auto as solve_recompute
+
     trials = _Trials(problem, context)
     graph, device = in_reference_order(problem.graph), problem.machine.tiers[0]
     most = sequential_memory(graph).reference_peak

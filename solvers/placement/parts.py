@@ -8,7 +8,7 @@ from typing import Any
 from ...formulations.placement.lanes import lanes
 from ...formulations.placement.states import empty_and_far
 from ...models.problems.placement import Placement
-from ..parts import Part, refusal
+from ..parts import Part
 from .bounds.linked import too_fast
 from .chunks import too_large
 from .methods import ROOM
@@ -57,11 +57,6 @@ def of_one(*checks: Refuses) -> Refuses:
 def seconds_of_planner(problem: Placement) -> float:
     """Estimate when the planner has a first plan."""
     return len(problem.graph.ops) / OPS_PER_SECOND
-
-
-def unserved(problem: Placement, name: str) -> str:
-    """Return why a method does not serve a problem; empty if it does."""
-    return refusal(DECLARED[name], problem, traits(problem))
 
 
 def _unjoined(problem: Placement) -> str:

@@ -27,7 +27,8 @@ from ..context import Context, Outcome
 from ..parts import PLAN, Part
 from ..portfolio import run
 from .blocks.rockmate import solve_rockmate
-from .chains.methods_of_chains import offer_with_tiers, solve_hetero_chain, why_no_chain, without_tiers
+from .chains.chain import why_no_chain
+from .chains.methods_of_chains import offer_with_tiers, solve_hetero_chain, without_tiers
 from .methods import CHAIN_KERNELS, GRAPH_KERNELS
 from .orders import Orders
 from .pieces import (

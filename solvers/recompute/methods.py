@@ -17,6 +17,7 @@ CHAIN_KERNELS = (
     ".recompute.chains.revolve",
 )
 GRAPH_KERNELS = (".recompute.heuristics.runs_kernel",)
+RECOMPUTE_KERNELS = (*CHAIN_KERNELS, *GRAPH_KERNELS, *PEAK_KERNELS)
 
 _START = Option("start", "lists", "lists: after heuristics; none: from nothing", choices=("lists", "none"))
 _STAGES = Option(
@@ -95,7 +96,7 @@ ROOM = Room(
             ".recompute.auto:solve_auto",
             "each op once, if that fits; else chain programs, heuristics, moments, blocks, intervals",
             proves=OPTIMUM,
-            kernels=(*CHAIN_KERNELS, *GRAPH_KERNELS, *PEAK_KERNELS),
+            kernels=RECOMPUTE_KERNELS,
             late=True,
         ),
         Method(

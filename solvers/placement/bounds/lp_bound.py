@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..parts import unserved
+from ...registry import unserved
 from ..planner.planner import first_plan
 from ..replicas.together import for_replicas
 from .prices import raise_by_prices, raise_first_bounds

@@ -36,8 +36,8 @@ from ...context import Context, Outcome
 from ...engines.cpsat import solve_cpsat
 from ...engines.master import Master
 from ...engines.memory import refuse_if_too_large
+from ...registry import unserved
 from ..bounds.prices import raise_by_prices, unsampled
-from ..parts import unserved
 from ..policies.local_search import solve_local_search
 from ..serial.search import solve_serial
 from ..traits import Trait, traits

@@ -27,8 +27,8 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
+from ...registry import unserved
 from ..bounds.prices import raise_by_prices, unsampled
-from ..parts import unserved
 from ..policies.local_search import solve_local_search
 from ..replicas.together import for_replicas
 from ..serial.search import solve_serial

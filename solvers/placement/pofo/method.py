@@ -6,9 +6,8 @@ from ....formulations.model import ticker
 from ....models.problems.placement import Placement
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
-from ...recompute.chains.chain import is_taped, plain_chain, taped_chain
+from ...recompute.chains.chain import is_taped, plain_chain, taped_chain, why_no_chain
 from ...recompute.chains.hetero import Stages, program, stages_of_plain, stages_of_taped
-from ...recompute.chains.methods_of_chains import why_no_chain
 from .channel import rate_of
 from .emission import emit
 from .program import Chain, pofo

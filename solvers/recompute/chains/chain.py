@@ -179,6 +179,18 @@ def is_taped(graph: Graph) -> bool:
     return len(graph.ops[0].all_modes) > 1
 
 
+def why_no_chain(problem: Recompute) -> str:
+    """Return why the graph is no chain of either form; empty if it is one."""
+    try:
+        if is_taped(problem.graph):
+            taped_chain(problem, "auto")
+        else:
+            plain_chain(problem, "auto")
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
 def _one_mode(graph: Graph, op: Op, method: str) -> None:
     if len(op.all_modes) > 1 or op.all_modes[0].operands or op.after:
         _refuse(graph, method, f"op {op.name!r}", "ops of one mode that names no tier, without `after`")

@@ -210,18 +210,6 @@ def _memory_of(problem: Recompute, stages: Stages) -> int:
     return 4 * sum(stages.inputs + stages.tape) + max(stages.save) + max(stages.back + stages.need_next)
 
 
-def why_no_chain(problem: Recompute) -> str:
-    """Return why the graph is no chain of either form; empty if it is one."""
-    try:
-        if is_taped(problem.graph):
-            taped_chain(problem, "auto")
-        else:
-            plain_chain(problem, "auto")
-    except UsageError as error:
-        return str(error)
-    return ""
-
-
 def without_tiers(problem: Recompute) -> str:
     """Return why nothing can be copied to another tier; empty if something can."""
     return "" if problem.machine.channels else "found no channel to a slower tier, expected one"

@@ -15,10 +15,10 @@ from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement import auto
-from lowtide.solvers.placement.parts import unserved
 from lowtide.solvers.placement.planner import planner
 from lowtide.solvers.placement.planner.planner import planned
 from lowtide.solvers.placement.planner.setting import Setting
+from lowtide.solvers.registry import unserved
 from tests.effort import seeds
 from tests.oracles.random_placement import random_placement
 from tests.placement_cases import machine, random_graph, working_set
