@@ -106,7 +106,7 @@ def place_each_once(problem: Placement, context: Context, solve: Solve) -> Outco
 
 def bound_by_returns(problem: Placement, context: Context) -> Outcome:
     """Raise the bound by linear programs in which what is away comes back by a copy or by a run."""
-    raise_by_returns(problem, context, in_reference_order(problem.graph), context.remaining())
+    raise_by_returns(problem, context, in_reference_order(problem.graph))
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 

@@ -25,10 +25,8 @@ NO_LIMIT = 100
 """Times the sum of the durations: the longest plan that is looked at while none is known."""
 
 
-def raise_by_returns(
-    problem: Placement, context: Context, graph: Graph, seconds: float, beyond: int = 0
-) -> int:
-    """Raise the bound for at most so many seconds; return the most moments of a program that was solved.
+def raise_by_returns(problem: Placement, context: Context, graph: Graph) -> None:
+    """Raise the bound on plans of one processor in its first tier, whose ops have one mode each.
 
     Parameters
     ----------
@@ -36,49 +34,34 @@ def raise_by_returns(
         Of the solve.
     graph
         The problem's; where first runs keep their order, with that (`jointly.in_reference_order`).
-    seconds
-        For all programs.
-    beyond
-        Only programs of more moments.
-
-    Raises
-    ------
-    UsageError
-        If an op has several modes.
     """
     from ...engines.highs_lp import dual_values
 
-    machine = problem.machine
-    device = machine.tiers[0]
-    access = [x for processor in machine.processors for x in processor.tiers]
-    if len(machine.processors) > 1 or [x.tier for x in access] != [device.name] or device.capacity is None:
-        return beyond
-    if access[0].bytes_per_s is not None:
-        return beyond
+    device = problem.machine.tiers[0]
+    if device.capacity is None:
+        return
     data = recompute_data(Recompute(graph), bundled=False)
     ways, path = ways_of(problem, data), longest_path(data)
-    until = context.elapsed() + seconds
+    solved = 0
     for count in MOMENTS:
         moments = evenly(data, path, count)
-        if len(moments) <= beyond:
+        if len(moments) <= solved:
             continue
-        if context.closed or context.elapsed() >= until or 4 * count * len(data.values) > MOST_COLUMNS:
+        if context.closed or context.expired or 4 * count * len(data.values) > MOST_COLUMNS:
             break
         total = data.ns(sum(data.duration))
         most = NO_LIMIT * total if context.incumbent is None else context.incumbent
         try:
-            tick = ticker(lambda: context.elapsed() >= until)
-            program = build(data, moments, device.capacity, ways, most, tick)
+            program = build(data, moments, device.capacity, ways, most, ticker(lambda: context.expired))
         except BuildTimeout:
             break
         context.progress(f"bound by returns at {len(moments)} moments, {len(program.low)} rows")
-        values = dual_values(program, context, until - context.elapsed())
+        values = dual_values(program, context, context.remaining())
         if values is None:
             break
         found = dual_bound(program, [round(y * DENOMINATOR) for y in values], DENOMINATOR)
         context.raise_bound(min(most, found), kind="returns")
-        beyond = len(moments)
-    return beyond
+        solved = len(moments)
 
 
 def evenly(data: RecomputeData, path: Sequence[int], count: int) -> list[int]:

@@ -124,8 +124,8 @@ def test_no_bound_is_above_exhaustive_search() -> None:
     for seed in (3, 5, 6, 10, 12):
         problem = tiny(seed)
         best = fastest_jointly(problem.graph, problem.machine, start_of(problem))
-        context = Context(problem=problem)
-        raise_by_returns(problem, context, in_reference_order(problem.graph), 10.0)
+        context = Context(problem=problem, time_limit=10.0)
+        raise_by_returns(problem, context, in_reference_order(problem.graph))
         assert best is not None
         assert context.bound is not None
         assert context.bound <= best
