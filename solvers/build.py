@@ -24,7 +24,7 @@ from ..models.result import Result, Status
 from ..models.texts import nearest
 from .context import Context, Outcome
 from .method import load
-from .registry import check_freedoms, find_method, room_of
+from .registry import check_freedoms, find_method, room_of, unserved
 from .room import Export
 
 
@@ -210,8 +210,7 @@ def export_of(problem: Problem, method: str, part: int | None = None) -> Export:
     Raises
     ------
     UsageError
-        If the problem or the method has no model, the problem no parts, or freedoms or demands that the model
-        lacks.
+        If the problem or the method has no model, the problem no parts, or something that the model lacks.
     """
     room = room_of(problem)
     if method not in room.exports:
@@ -224,6 +223,8 @@ def export_of(problem: Problem, method: str, part: int | None = None) -> Export:
         raise UsageError(
             f"model of {method}: found a problem with {problem.demands[0]}, expected one without"
         )
+    if words := unserved(problem, method):
+        raise UsageError(f"model of {method}: {words}")
     return room.exports[method]
 
 

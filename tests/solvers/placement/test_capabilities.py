@@ -71,6 +71,11 @@ def test_every_method_has_a_declaration_and_every_trait_words() -> None:
     assert all(part.supports is not None for part in DECLARED.values())
 
 
+def test_models_are_refused_in_the_words_of_their_methods() -> None:
+    with pytest.raises(lt.UsageError, match="model of cpsat: found several processors that differ"):
+        lt.build(QUESTIONS["processors that differ"], "cpsat")
+
+
 def test_the_matrix_has_each_method_once_and_says_what_it_declares() -> None:
     groups, matrix = capability_matrix("placement")
     assert sorted(name for group in groups for name in group) == sorted(DECLARED)
