@@ -1,8 +1,8 @@
 """Sequences of runs, where the order is free or ops may run again: each is a problem of its own.
 
 A search looks for sequences by quick plans of the planner; the best one gets a plan with care, by `auto`.
-With a time limit the two take turns, each as long as all before together, for nobody knows how long a search
-goes on finding better ones. Without a limit the search runs to its end first.
+With a time limit the two take turns, each as long as all before together; a search that has found a better
+sequence in the second half of its turn goes on. Without a limit the search runs to its end first.
 """
 
 from __future__ import annotations
@@ -103,15 +103,17 @@ def search_and_place(problem: Placement, context: Context, steps: Iterator[Runs]
     solve
         Makes plans of a sequence with care.
     """
-    began, best, own = context.elapsed(), None, each_once(problem)
-    length = 0.0
-    for best in steps:
-        spent = context.elapsed() - began
+    began = bettered = context.elapsed()
+    best, own, length = None, each_once(problem), 0.0
+    for found in steps:
         if context.closed or context.expired:
             break
-        if context.time_limit is not None and spent > length and best != own:
-            place(problem, context, best, solve, spent)
-            began, length = context.elapsed(), 2 * spent
+        now = context.elapsed()
+        best, bettered = found, bettered if found == best else now
+        idle = 2 * (now - bettered) >= now - began > length
+        if context.time_limit is not None and idle and best != own:
+            place(problem, context, best, solve, now - began)
+            began, length = context.elapsed(), 2 * (now - began)
     if best not in (None, own) and not (context.closed or context.expired):
         return place(problem, context, best, solve)
     return Outcome(reason="time" if context.expired and not context.closed else None)

@@ -79,7 +79,7 @@ def test_search_and_care_take_turns_that_double() -> None:
         return Outcome()
 
     search_and_place(FREE, context, steps(), solve)
-    assert placed == [(1, 1), (5, 3), (15, 7), (37, 15), (76, 24)]
+    assert placed == [(2, 2), (9, 5), (25, 11), (59, 23), (91, 9)]
     assert context.expired
 
 
