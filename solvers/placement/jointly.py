@@ -39,7 +39,7 @@ from .bounds.returns import raise_by_returns
 from .dropping import Droppable, droppable, with_dropped
 from .parts import DECLARED, beyond_planner, either, seconds_of_planner
 from .planner.planner import planned, portfolio
-from .sequences import Runs, Solve, each_once, of_sequence, search_and_place, solve_as
+from .sequences import Runs, Solve, Steps, each_once, of_sequence, search_and_place, solve_as
 from .traits import AGAIN, IN_ORDER, Trait
 
 PRICES = 16
@@ -199,16 +199,15 @@ class _Trials:
     def __init__(self, problem: Placement, context: Context) -> None:
         self.problem, self.context = problem, context
         self.times: dict[Runs, int | None] = {}
-        self.best = each_once(problem)
+        self.found: tuple[float, Runs] = math.inf, each_once(problem)
 
     def time(self, runs: Sequence[int]) -> int | None:
         """Offer the planner's plan of a sequence; return its ns, None if there is none."""
         key = tuple(runs)
         if key not in self.times:
-            self.times[key] = self._time(key)
-            of_best = self.times.get(self.best)
-            if (own := self.times[key]) is not None and (of_best is None or own < of_best):
-                self.best = key
+            self.times[key] = time = self._time(key)
+            if time is not None and time < self.found[0]:
+                self.found = time, key
         return self.times[key]
 
     def _time(self, runs: Runs) -> int | None:
@@ -222,12 +221,12 @@ class _Trials:
         return None if self.context.refused else time
 
 
-def _by_price(problem: Placement, context: Context) -> Iterator[Runs]:
+def _by_price(problem: Placement, context: Context) -> Steps:
     """Yield the best sequence so far, after each set of values that are dropped."""
     trials = _Trials(problem, context)
     data = recompute_data(Recompute(in_reference_order(problem.graph)), bundled=False)
-    trials.time(trials.best)
-    yield trials.best
+    trials.time(each_once(problem))
+    yield trials.found
     context.progress("values made again, by price")
     some = droppable(data)
     best: tuple[int, int] | None = None  # time, how many
@@ -235,7 +234,7 @@ def _by_price(problem: Placement, context: Context) -> Iterator[Runs]:
         time = trials.time(with_dropped(data, some[:count]))
         if time is not None and (best is None or time < best[0]):
             best = time, count
-        yield trials.best
+        yield trials.found
     if best is None:
         return
     context.progress("flips of single values")
@@ -247,7 +246,7 @@ def _by_price(problem: Placement, context: Context) -> Iterator[Runs]:
         idle += 1
         if time is not None and time < least:
             least, chosen, idle = time, tried, 0
-        yield trials.best
+        yield trials.found
 
 
 def _ladder(some: Sequence[Droppable]) -> Iterator[int]:
@@ -256,7 +255,7 @@ def _ladder(some: Sequence[Droppable]) -> Iterator[int]:
     yield from sorted(counts)
 
 
-def _of_memories(problem: Placement, context: Context) -> Iterator[Runs]:
+def _of_memories(problem: Placement, context: Context) -> Steps:
     """Yield the best sequence so far, after the runs of recomputation in a memory, the largest first.
 
     Each memory has its turn, then each one twice the time.
@@ -285,7 +284,7 @@ def _of_memories(problem: Placement, context: Context) -> Iterator[Runs]:
                     context.offer(_of_problem(problem, question.lower(inner.answer)))
                 runs = sorted(question.lower(inner.answer).runs, key=lambda run: run.start)
                 trials.time([run.op for run in runs])
-            yield trials.best
+            yield trials.found
             if inner.closed or not inner.expired:
                 open_.remove(item)
         seconds *= 2

@@ -21,6 +21,9 @@ from .reruns import sequenced
 Runs = tuple[int, ...]
 """Ops, in the order in which they run."""
 
+Steps = Iterator[tuple[float, Runs]]
+"""A search: yields how good the best sequence so far is, less being better, and that one, again and again."""
+
 Solve = Callable[[Any, Context], Outcome]
 """Makes plans of the problem of a sequence."""
 
@@ -92,24 +95,23 @@ def place(
     return solve_as(one, context, solve, restored, seconds=seconds)
 
 
-def search_and_place(problem: Placement, context: Context, steps: Iterator[Runs], solve: Solve) -> Outcome:
+def search_and_place(problem: Placement, context: Context, steps: Steps, solve: Solve) -> Outcome:
     """Search for sequences and place the best one, in turn; see above.
 
     Parameters
     ----------
     steps
-        The search: yields the best sequence so far, again and again. That in which each op runs once, in the
-        reference order, is left to others.
+        The search. The sequence in which each op runs once, in the reference order, is left to others.
     solve
         Makes plans of a sequence with care.
     """
     began = bettered = context.elapsed()
-    best, own, length = None, each_once(problem), 0.0
-    for found in steps:
+    best, least, own, length = None, math.inf, each_once(problem), 0.0
+    for value, best in steps:
         if context.closed or context.expired:
             break
         now = context.elapsed()
-        best, bettered = found, bettered if found == best else now
+        least, bettered = value, now if value < least else bettered
         idle = 2 * (now - bettered) >= now - began > length
         if context.time_limit is not None and idle and best != own:
             place(problem, context, best, solve, now - began)

@@ -17,7 +17,7 @@ Plans of 2 to 4 come without bounds, which would be those of one order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 
@@ -34,7 +34,7 @@ from ..bounds.any_order import raise_order_bounds
 from ..parts import beyond_planner, seconds_of_planner
 from ..planner.planner import planned, portfolio
 from ..planner.setting import Setting
-from ..sequences import Solve, each_once, of_sequence, place, search_and_place, sequence_of
+from ..sequences import Solve, Steps, each_once, of_sequence, place, search_and_place, sequence_of
 from ..traits import FREEDOMS, IN_ORDER, PLANNED, Trait
 from .ordered import Order, crossed
 
@@ -102,7 +102,7 @@ def _many_ops(problem: Placement) -> str:
     return f"found {ops} ops, expected at most {FEW}, which have few orders" if ops > FEW else ""
 
 
-def _least_peaks(problem: Placement, context: Context) -> Iterator[Order]:
+def _least_peaks(problem: Placement, context: Context) -> Steps:
     """Yield orders of lower and lower peak memory, twice the time for each."""
     peak, known = Peak(problem.graph), Known()
     seconds = len(problem.graph.ops) / OPS_PER_SECOND
@@ -113,7 +113,7 @@ def _least_peaks(problem: Placement, context: Context) -> Iterator[Order]:
         if inner.exact is not None and inner.exact[0]:
             raise_order_bounds(problem, context, inner.exact[0])
         if inner.answer is not None:
-            yield tuple(inner.answer)
+            yield inner.incumbent or 0, tuple(inner.answer)
         if inner.closed or not inner.expired or context.expired:
             return
         seconds *= 2
@@ -141,7 +141,7 @@ class _Descent:
             found = min(found, order, key=peak)
         return found
 
-    def steps(self) -> Iterator[Order]:
+    def steps(self) -> Steps:
         """Yield the best order after each plan; those that are better were offered."""
         own, *others = self.starts
         of_own = [(self._plan(own, setting), setting) for setting in portfolio(self._fixed(own))]
@@ -158,7 +158,7 @@ class _Descent:
         self._offer(plan, order)
         try:
             for _ in range(STEPS):
-                yield order
+                yield time, order
                 if idle >= PATIENCE:
                     break
                 new = self._neighbour(order, waits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import lowtide as lt
@@ -13,6 +12,7 @@ from lowtide.solvers.placement.auto import PARTS
 from lowtide.solvers.placement.planner.planner import planned, portfolio
 from lowtide.solvers.placement.sequences import (
     Runs,
+    Steps,
     each_once,
     of_sequence,
     search_and_place,
@@ -67,10 +67,10 @@ def test_search_and_care_take_turns_that_double() -> None:
     now, placed = [0.0], list[tuple[float, float]]()
     context = Context(problem=FREE, time_limit=100.0, clock=Clock(source=lambda: now[0]))
 
-    def steps() -> Iterator[Runs]:
+    def steps() -> Steps:
         for _ in range(50):
             now[0] += 1
-            yield OTHER
+            yield 7, OTHER
 
     def solve(problem: lt.Placement, inner: Context) -> Outcome:
         assert inner.time_limit is not None
@@ -87,8 +87,8 @@ def test_without_a_limit_the_search_runs_to_its_end_first() -> None:
     for best, calls in ((OTHER, 1), (each_once(FREE), 0)):
         asked = list[lt.Placement]()
 
-        def steps(best: Runs = best) -> Iterator[Runs]:
-            yield from (each_once(FREE), OTHER, best)
+        def steps(best: Runs = best) -> Steps:
+            yield from ((9, each_once(FREE)), (8, OTHER), (7, best))
             assert not asked  # noqa: B023
 
         def solve(problem: lt.Placement, inner: Context) -> Outcome:
