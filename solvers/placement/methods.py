@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ...models.problems.placement import Placement
 from ..method import BOUND, OPTIMUM, Method, Option
-from ..peak.methods import PEAK_KERNELS
 from ..recompute.methods import RECOMPUTE_KERNELS
 from ..room import DEMANDED, Export, Room
 from .policies.methods import POLICIES, SIMULATOR
@@ -14,7 +13,7 @@ _AUTOTM = (".placement.models.autotm_kernel",)
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
 _LINES = (".placement.models.lines_moves_kernel", ".placement.models.lines_kernel")
 _CHAINS = (".recompute.chains.hetero",)
-_EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_ADDRESSES, *PEAK_KERNELS, *RECOMPUTE_KERNELS)
+_EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_ADDRESSES, *RECOMPUTE_KERNELS)
 _FREE = ("order=free",)
 
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from ...models.derived.reordered import in_order
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
-from .orders.ordered import in_order, of_first
+from .orders.ordered import of_first
 from .reruns import sequenced
 
 Runs = tuple[int, ...]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...models.derived.memory import sequential_memory
+from ...models.derived.reordered import in_order
 from ...models.lowering.actions import Compute
 from ...models.problems.peak import Peak
 from ...models.problems.recompute import Recompute
@@ -19,7 +20,6 @@ from ..context import Context, Outcome
 from ..parts import Part
 from ..peak.auto import solve_auto as solve_peak
 from ..peak.orders.greedy import greedy_orders
-from ..placement.orders.ordered import in_order
 from ..portfolio import run
 
 

@@ -32,6 +32,7 @@ from .greedy import solve_greedy
 from .hios import solve_lp, solve_mr
 from .pieces import (
     offer_on_one_device,
+    offer_one_at_a_time,
     offer_only_stream,
     offer_orders,
     offer_with_edges,
@@ -115,6 +116,7 @@ def _hios(name: str, run: RunFunction) -> Part:
 
 STAGES = (
     Part(name="greedy", run=solve_greedy, gives=PLAN, first=True),
+    Part(name="one at a time", run=offer_one_at_a_time, gives=PLAN),
     Part(name="ios, pruned", run=_pruned, gives=PLAN, refuses=_many_ops),
     Part(
         name="ios, all endings",

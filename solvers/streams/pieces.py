@@ -13,7 +13,7 @@ from ...models.derived.streams import synchronisations
 from ...models.graph import Graph
 from ...models.problems.makespan import Makespan
 from ...models.problems.memory_edges import MemoryEdges, apply_edges
-from ...models.problems.stream_answers import StreamOrder
+from ...models.problems.stream_answers import Stages, StreamOrder
 from ...models.problems.streams import COUNTED, Streams
 from ..context import Context, Outcome
 from ..makespan.auto import solve_auto as solve_makespan
@@ -169,3 +169,16 @@ def _as_streams(asked: Makespan, answer: Sequence[int]) -> StreamOrder | None:
     for run_ in sorted(plan.runs, key=lambda run_: run_.start):
         named.setdefault(run_.processor, []).append(run_.op)
     return StreamOrder(streams=tuple(map(tuple, named.values())))
+
+
+def offer_one_at_a_time(problem: Streams, context: Context) -> Outcome:
+    """Offer stages of one op each, in an order within the memory."""
+    if problem.memory is None or context.answer is not None:
+        return Outcome()
+    order = order_within(MemoryEdges(problem.graph, problem.memory), context)
+    if isinstance(order, Outcome):
+        return replace(order, infeasible=False)
+    stages = Stages(stages=tuple(((i,),) for i in order))
+    if problem.judge(stages).objective is not None:
+        context.offer(stages)
+    return Outcome()

@@ -15,20 +15,6 @@ Order = tuple[int, ...]
 """Every op once, none before one that precedes it."""
 
 
-def in_order(graph: Graph, order: Sequence[int]) -> Graph:
-    """Return the graph whose reference order is another one; every op reads and writes the same versions.
-
-    Examples
-    --------
-    >>> import lowtide as lt
-    >>> [op.name for op in in_order(lt.load("catalogue:diamond"), (0, 2, 1, 3)).ops]
-    ['source', 'right', 'left', 'join']
-    """
-    place = {k: x for x, k in enumerate(order)}
-    ops = (replace(graph.ops[k], after=tuple(sorted(place[j] for j in graph.ops[k].after))) for k in order)
-    return replace(graph, ops=tuple(ops))
-
-
 def of_first(plan: Plan, graph: Graph, order: Sequence[int]) -> Plan:
     """Return a plan for ``in_order(graph, order)`` as one for the graph."""
     runs = tuple(replace(run, op=order[run.op]) for run in plan.runs)

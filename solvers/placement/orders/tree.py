@@ -19,11 +19,12 @@ from dataclasses import replace
 
 from ....formulations.placement.releases import ideal_time
 from ....models.derived.precedence import precedence
+from ....models.derived.reordered import in_order
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..bounds.any_order import bound_of_orders, raise_order_bounds
 from ..bounds.prices import unsampled
-from .ordered import Order, in_order, of_first
+from .ordered import Order, of_first
 
 Solve = Callable[[Placement, Context], Outcome]
 

@@ -38,9 +38,10 @@ from typing import Any, TypeVar
 
 from ....formulations.model import BuildTimeout, Tick
 from ....formulations.placement.releases import ideal_time
+from ....models.derived.reordered import in_order
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..orders.ordered import Order, crossed, in_order, mutated, of_first
+from ..orders.ordered import Order, crossed, mutated, of_first
 from ..simulator.simulator import Decisions, simulate
 from ..simulator.simulator_case import Case, make_case
 from .belady import evictions, leave_early

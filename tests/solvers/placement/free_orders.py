@@ -8,9 +8,10 @@ from random import Random
 
 import lowtide as lt
 from lowtide.models.derived.precedence import precedence
+from lowtide.models.derived.reordered import in_order
 from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.bounds.any_order import bound_of_orders
-from lowtide.solvers.placement.orders.ordered import Order, in_order, mutated
+from lowtide.solvers.placement.orders.ordered import Order, mutated
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.placement_cases import machine, random_graph, tiny_placement, working_set
 from tests.strategies import random_graph as tiny_graph

@@ -7,10 +7,11 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.derived.precedence import check_order, precedence
+from lowtide.models.derived.reordered import in_order
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.methods import ROOM
-from lowtide.solvers.placement.orders.ordered import Order, crossed, in_order, mutated, of_first
+from lowtide.solvers.placement.orders.ordered import Order, crossed, mutated, of_first
 from tests.effort import seeds
 from tests.placement_cases import training_problem
 from tests.solvers.placement.free_orders import times_of_orders
