@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...formulations.parallel import network as parallel_cut
 from ...models.problems.memory_edges import Edges, MemoryEdges, earliest_starts, shortest_mode
 from ...models.problems.parallel_memory import most_workspace
-from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..peak.auto import solve_auto as solve_peak
+from ..peak.within import Within
 from .adding import MOST_OPS, edges_by_rule, nodes_for
 from .cases import search
 from .methods import GROWING
@@ -35,16 +35,6 @@ def raise_path_bound(problem: MemoryEdges, context: Context) -> None:
     context.raise_bound(max(ends, default=0), "exact", kind="critical path")
 
 
-@dataclass(frozen=True)
-class _Within(Peak):
-    """Which order needs at most so many bytes."""
-
-    most: int = 0
-
-    def satisfied(self, objective: int) -> bool:
-        return objective <= self.most
-
-
 def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Outcome:
     """Return an order whose sequential peak is within the bound, or that there is none, or none was found.
 
@@ -54,7 +44,7 @@ def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Ou
     heaviest = tuple(
         replace(op, workspace=most_workspace(graph, i)[0], modes=()) for i, op in enumerate(graph.ops)
     )
-    heavy = _Within(replace(graph, ops=heaviest), most=problem.bound)
+    heavy = Within(replace(graph, ops=heaviest), most=problem.bound)
     inner = context.inner(heavy, prefix="order: ", options={})
     if heavy.satisfied(inner.offer(range(len(graph.ops)))):
         return tuple(inner.answer)

@@ -14,24 +14,13 @@ from typing import Any
 from ...models.derived.memory import sequential_memory
 from ...models.derived.reordered import in_order
 from ...models.lowering.actions import Compute
-from ...models.problems.peak import Peak
 from ...models.problems.recompute import Recompute
 from ..context import Context, Outcome
 from ..parts import Part
 from ..peak.auto import solve_auto as solve_peak
 from ..peak.orders.greedy import greedy_orders
+from ..peak.within import Within
 from ..portfolio import run
-
-
-@dataclass(frozen=True)
-class _Within(Peak):
-    """An order whose peak is within a memory."""
-
-    memory: int = 0
-
-    def satisfied(self, objective: int) -> bool:
-        """Return whether the order fits."""
-        return objective <= self.memory
 
 
 @dataclass(kw_only=True)
@@ -47,7 +36,7 @@ class Orders:
         graph = problem.graph
         if sequential_memory(graph).reference_peak <= problem.memory:
             return Outcome(refused="the reference order fits")
-        asked = _Within(graph, problem.memory)
+        asked = Within(graph, problem.memory)
         inner = context.inner(asked, prefix="order: ")
 
         def keep() -> None:
