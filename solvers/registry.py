@@ -167,9 +167,9 @@ def declared(method: Method) -> Part | None:
     return part
 
 
-def unserved(problem: Problem, name: str) -> str:
-    """Return why a method of that name does not serve a problem, as it declares; empty if it does."""
-    part = declared(find_method(problem.name, name))
+def unserved(problem: Problem, method: Method | str) -> str:
+    """Return why a method, or that of a name, does not serve a problem, as it declares; empty if it does."""
+    part = declared(find_method(problem.name, method) if isinstance(method, str) else method)
     if part is None:
         return ""
     of_traits = ROOMS[problem.name].traits

@@ -181,7 +181,7 @@ def _run(problem: Problem, method: Method, run: RunFunction, context: Context, k
     try:
         if (witness := problem.impossible()) is not None:
             return _judge(problem, method, context, Outcome(infeasible=True, detail=witness))
-        if words := unserved(problem, method.name):
+        if words := unserved(problem, method):
             raise UsageError(f"method {method.name}: {words}")
         if known is not None:
             context.offer(known)

@@ -17,14 +17,8 @@ from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..parts import BOUND, PLAN, Part
 from ..portfolio import run
-from .bounds.cut_bound import cut_bound, working_set_bound
-from .bounds.probing import probing_bound
-from .orders.greedy import greedy_orders
-from .orders.local_search import improve_by_local_search
-from .search.rounds import widen
+from .pieces import anneal, offer_greedy, probe, raise_by_cuts, search, solve_model, walk
 from .search.state_space import MASK_LIMIT
-from .series_parallel.dominant import conclude, series_parallel_order
-from .series_parallel.spization import walk_over_divisions
 
 TERMS_PER_SECOND = 50_000
 """Of the time-indexed model: built, presolved and searched once."""
@@ -36,85 +30,10 @@ and those of which the searches for orders have."""
 PAIRS_PER_SECOND = 5_000
 """Pairs of ops that are probed: each needs a flow through the graph, here of a hundred ops."""
 
-WITHOUT_LIMIT = 6
-"""Runs of the local search, and divisions of the walk by the hundred, where there is no time limit."""
-
 
 def solve_auto(problem: Peak, context: Context) -> Outcome:
     """Stop as soon as the bound meets the incumbent."""
     return run(PARTS, problem, context)
-
-
-def _greedy(problem: Peak, context: Context) -> Outcome:
-    """Offer the reference order, a dominant one if there is one, else greedy ones; bound by working sets."""
-    graph = problem.graph
-    context.offer(range(len(graph.ops)))
-    if context.expired:
-        return Outcome(reason="time")
-    if (order := series_parallel_order(graph)) is not None:
-        conclude(problem, context, order)
-        return Outcome()
-    context.raise_bound(working_set_bound(graph), kind="working set")
-    for order in greedy_orders(graph):
-        if context.closed or context.expired:
-            break
-        context.offer(order)
-    return Outcome()
-
-
-def _cuts(problem: Peak, context: Context) -> Outcome:
-    """Raise the bound by cuts along greedy orders."""
-    orders = [context.answer, *greedy_orders(problem.graph)]
-    cut_bound(
-        problem.graph,
-        orders,
-        at_least=context.bound or 0,
-        expired=lambda: context.expired,
-        improved=lambda value: context.raise_bound(value, kind="cut"),
-        prepare=context.prepare,
-    )
-    return Outcome(reason="time" if context.expired else None)
-
-
-def _local_search(problem: Peak, context: Context) -> Outcome:
-    """Anneal from the best order, and now and then from greedy ones."""
-    ranked = sorted((problem.evaluate(order), order) for order in greedy_orders(problem.graph))
-    runs = WITHOUT_LIMIT if context.time_limit is None else 10**9
-    ended = improve_by_local_search(problem, context, runs, [order for _, order in ranked[1:]])
-    return Outcome(reason=None if ended else "time")
-
-
-def _walk(problem: Peak, context: Context) -> Outcome:
-    """Walk over series-parallel precedences."""
-    rounds = 100 * WITHOUT_LIMIT if context.time_limit is None else 10**9
-    walk_over_divisions(problem, context, rounds, lambda: context.expired)
-    return Outcome(reason="time" if context.expired else None)
-
-
-def _probe(problem: Peak, context: Context) -> Outcome:
-    """Raise the bound by probing pairs."""
-    assert context.bound is not None
-    assert context.incumbent is not None
-    probing_bound(
-        problem.graph,
-        at_least=context.bound,
-        below=context.incumbent,
-        expired=lambda: context.expired,
-        improved=lambda value: context.raise_bound(value, kind="probing"),
-    )
-    return Outcome(reason="time" if context.expired else None)
-
-
-def _search(problem: Peak, context: Context) -> Outcome:
-    """Search executed sets, from both ends of the gap."""
-    return widen(problem, context, lambda: context.expired, alone=False)
-
-
-def _model(problem: Peak, context: Context) -> Outcome:
-    """Solve the time-indexed model."""
-    from .models import solve_formulation
-
-    return solve_formulation(problem, context, "cpsat")
 
 
 def _too_large_for_masks(problem: Peak) -> str:
@@ -153,18 +72,18 @@ def _seconds_of_model(problem: Peak) -> float:
 _ORDERS, _CLOSURES = ".peak.orders.order_kernel", ".flows.closure_kernel"
 
 PARTS = (
-    Part(name="greedy orders", run=_greedy, first=True),
-    Part(name="cut", run=_cuts, gives=BOUND, seconds=_seconds_of_proof),
-    Part(name="local search", run=_local_search, gives=PLAN, seconds=_seconds_of_search, kernels=(_ORDERS,)),
-    Part(name="walk", run=_walk, gives=PLAN, seconds=_seconds_of_search, refuses=_too_large_for_masks),
-    Part(name="executed sets", run=_search, seconds=_seconds_of_proof),
+    Part(name="greedy orders", run=offer_greedy, first=True),
+    Part(name="cut", run=raise_by_cuts, gives=BOUND, seconds=_seconds_of_proof),
+    Part(name="local search", run=anneal, gives=PLAN, seconds=_seconds_of_search, kernels=(_ORDERS,)),
+    Part(name="walk", run=walk, gives=PLAN, seconds=_seconds_of_search, refuses=_too_large_for_masks),
+    Part(name="executed sets", run=search, seconds=_seconds_of_proof),
     Part(
         name="probing",
-        run=_probe,
+        run=probe,
         gives=BOUND,
         seconds=_seconds_of_probing,
         refuses=_too_large_for_masks,
         kernels=(_CLOSURES,),
     ),
-    Part(name="cpsat", run=_model, seconds=_seconds_of_model, refuses=_unstated, pauses=False),
+    Part(name="cpsat", run=solve_model, seconds=_seconds_of_model, refuses=_unstated, pauses=False),
 )

@@ -275,7 +275,7 @@ ROOM = Room(
         ),
     ),
     demanded=(".offsets.demanded:search", DEMANDED),
-    shared=("offsets",),
+    shared=("offsets", "peak"),
     trade_off=".recompute.trade_off:sweep",
     exports=_EXPORTS,
     judging=6.0,

@@ -26,18 +26,11 @@ from ..method import RunFunction
 from ..parallel.adding import MOST_OPS as RULED
 from ..parts import PLAN, Part
 from ..portfolio import run
+from . import pieces
 from .bounds import raise_first_bound
 from .devices import by_distributed, by_rates
 from .greedy import solve_greedy
 from .hios import solve_lp, solve_mr
-from .pieces import (
-    offer_on_one_device,
-    offer_one_at_a_time,
-    offer_only_stream,
-    offer_orders,
-    offer_with_edges,
-    solve_by_makespan,
-)
 from .stages import MOST_OPS, solve_ios
 
 WINDOW = 4
@@ -116,7 +109,7 @@ def _hios(name: str, run: RunFunction) -> Part:
 
 STAGES = (
     Part(name="greedy", run=solve_greedy, gives=PLAN, first=True),
-    Part(name="one at a time", run=offer_one_at_a_time, gives=PLAN),
+    Part(name="one at a time", run=pieces.offer_one_at_a_time, gives=PLAN),
     Part(name="ios, pruned", run=_pruned, gives=PLAN, refuses=_many_ops),
     Part(
         name="ios, all endings",
@@ -128,15 +121,15 @@ STAGES = (
 """Of contention that prices stages."""
 
 STREAMS = (
-    Part(name="orders", run=offer_orders, gives=PLAN, refuses=_memory),
-    Part(name="edges by rule", run=offer_with_edges, gives=PLAN, refuses=_edges_for_nothing),
-    Part(name="one stream", run=offer_only_stream, gives=PLAN),
-    Part(name="makespan", run=solve_by_makespan, kernels=ALL, refuses=_contends),
+    Part(name="orders", run=pieces.offer_orders, gives=PLAN, refuses=_memory),
+    Part(name="edges by rule", run=pieces.offer_with_edges, gives=PLAN, refuses=_edges_for_nothing),
+    Part(name="one stream", run=pieces.offer_only_stream, gives=PLAN),
+    Part(name="makespan", run=pieces.solve_by_makespan, kernels=ALL, refuses=_contends),
 )
 """Of one device whose streams are orders."""
 
 DEVICES = (
-    Part(name="one device", run=offer_on_one_device, gives=PLAN, refuses=_memory),
+    Part(name="one device", run=pieces.offer_on_one_device, gives=PLAN, refuses=_memory),
     _hios("hios-lp", solve_lp),
     _hios("hios-mr", solve_mr),
 )

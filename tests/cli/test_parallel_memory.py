@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_people_see_what_runs_and_which_edges(tmp_path: Path) -> None:
     shown = within("solve", "parallel-memory", SPEC, "--processors", "2", cwd=tmp_path).stdout
     assert "running" in shown
     shown = within("solve", "parallel-memory", f"{SPEC}&bound=1", "--bound", "1GiB", cwd=tmp_path).stdout
-    assert "no edges are needed" in shown
+    assert re.search(r"^edges +0$", shown, re.M)
 
 
 @pytest.mark.parametrize(

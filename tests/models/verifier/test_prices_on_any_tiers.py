@@ -19,7 +19,7 @@ from lowtide.models.problems.placement import Placement
 from lowtide.models.verifier.certificate import verify_certificate
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.bounds.certify import certify_placement, price_time, proof_of
-from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data
+from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data, unsampled
 from tests.effort import seeds
 from tests.models.verifier.certificates import changed, ideal_of
 from tests.oracles.brute_tiers import TooLarge, faster
@@ -33,10 +33,9 @@ BOTH = pytest.mark.parametrize("accounting", list(Accounting))
 
 def prices_of(problem: Placement, seed: int) -> Iterator[tuple[Prices | tuple[Window, ...], int]]:
     """Yield prices, or windows, with the bound that the formulation has of them, where it serves."""
-    try:
-        data = sample_data(problem)
-    except lt.UsageError:
+    if unsampled(problem):
         return
+    data = sample_data(problem)
     if data.caps:
         for number in range(20):
             prices = any_prices(data, 1000 * seed + number)

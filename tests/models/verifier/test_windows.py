@@ -23,7 +23,7 @@ from lowtide.models.verifier.proofs.prices import proven_time
 from lowtide.models.verifier.proofs.refused import Refused
 from lowtide.models.verifier.proofs.windows import windows_time
 from lowtide.solvers.placement.bounds.certify import certify_placement, proof_of
-from lowtide.solvers.placement.bounds.prices import sample_data
+from lowtide.solvers.placement.bounds.prices import sample_data, unsampled
 from tests.effort import seeds
 from tests.models.verifier.certificates import changed, random_placement
 from tests.oracles.price_certificates import NARROW, PROOF, SUM, TURNS, WINDOWS, in_parts, signed
@@ -35,10 +35,9 @@ ALONE = (94, 106, 122, 282, 297)
 
 
 def best_windows(problem: Placement) -> list[Window]:
-    try:
-        data = sample_data(problem)
-    except lt.UsageError:
+    if unsampled(problem):
         return []
+    data = sample_data(problem)
     return disjoint(windows(data), data)
 
 
@@ -127,7 +126,7 @@ def test_any_parts_prove_no_more_than_exhaustive_search_finds(seed: int, account
     if problem.impossible():
         return
     proofs = [proof_of(problem, found)] if (found := best_windows(problem)) else []
-    with suppress(lt.UsageError):
+    if not unsampled(problem):
         data = sample_data(problem)
         for number in range(6 if data.caps else 0):
             together = proof_of(problem, any_prices(data, 1000 * seed + number))
