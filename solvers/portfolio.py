@@ -7,9 +7,10 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 **With a time limit T**
 
 1. Parts that take next to nothing (`Part.first`) run to their end, in order.
-2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time. One that
-   cannot be paused has one if its estimate fits. None is begun that is estimated to take far longer than is
-   left (`ROUGHLY`).
+2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time, or twice
+   the largest estimate that fits in there, so that a small question does not wait for searches without an end.
+   One that cannot be paused has one if its estimate fits. None is begun that is estimated to take far longer
+   than is left (`ROUGHLY`).
 3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
    alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
    time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first, unless each
@@ -126,10 +127,11 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
                 _give(work, problem, context, math.inf)
         return
     early = context.remaining() / EARLY
+    short = AGAIN * max((w.estimate for w in works if w.estimate <= early), default=0.0)
     for work in sorted(works, key=lambda w: (w.estimate, w.number)):
         most = ROUGHLY * context.remaining() if work.part.pauses else early
         if not _over(context) and work.estimate <= most:
-            _give(work, problem, context, early)
+            _give(work, problem, context, min(early, short) if work.part.pauses else early)
     idle = total = 0.0
     while not _over(context):
         left = context.remaining()

@@ -32,6 +32,9 @@ from .lists import (
 )
 from .models import refused, solve_intervals, solve_on_some
 
+LISTED_PER_SECOND = 200
+"""Ops of a graph that has enough lists in a second for one of them to be better."""
+
 TERMS_PER_SECOND = 20_000
 """Of the model of intervals, until CP-SAT betters a list schedule: moe-train on two devices, 53,000 terms,
 takes 2.5 s of the processor, llama-block-train, 18,000 terms, less than one."""
@@ -59,11 +62,13 @@ class _Lists:
         return (
             Part(name="heft", run=self.heft, gives=PLAN),
             Part(name="one memory", run=offer_on_each_memory, gives=PLAN, kernels=LISTS),
-            Part(name="lists at random", run=self.at_random, gives=PLAN),
-            Part(name="memories together", run=_together, gives=BOUND, kernels=ALL),
+            Part(name="lists at random", run=self.at_random, gives=PLAN, seconds=_seconds_of_lists),
+            Part(
+                name="memories together", run=_together, gives=BOUND, seconds=_seconds_of_lists, kernels=ALL
+            ),
             Part(name="cpsat", run=self.model, seconds=self.seconds_of_model, pauses=False),
             Part(name="heft on some memories", run=self.heft_on_some, gives=PLAN, refuses=_few_memories),
-            Part(name="at random on some", run=self.at_random_on_some, gives=PLAN, refuses=_few_memories),
+            Part(name="at random on some", run=self.at_random_on_some, gives=PLAN, seconds=_seconds_of_lists),
             Part(
                 name="cpsat on some memories",
                 run=self.model_on_some,
@@ -84,7 +89,7 @@ class _Lists:
         return offer_at_random(Some.all(self.data), context)
 
     def at_random_on_some(self, problem: Distributed, context: Context) -> Outcome:
-        """Offer the same on the memories whose list was fastest."""
+        """Offer the same on the memories whose list was fastest, if there are more than these."""
         return Outcome() if self.fastest is None else offer_at_random(self.fastest[1], context)
 
     def heft_on_some(self, problem: Distributed, context: Context) -> Outcome:
@@ -124,6 +129,11 @@ class _Lists:
 
 def _seconds(data: DistributedData) -> float:
     return intervals_cpsat.size(data, data.horizon).terms / TERMS_PER_SECOND
+
+
+def _seconds_of_lists(problem: Distributed) -> float:
+    """Estimate the time of searches, and of bounds, that end only with the gap."""
+    return len(problem.graph.ops) / LISTED_PER_SECOND
 
 
 def _few_memories(problem: Distributed) -> str:

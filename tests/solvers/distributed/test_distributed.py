@@ -327,7 +327,7 @@ def test_auto_keeps_what_it_found_where_the_model_would_be_too_large() -> None:
     graph = lt.Graph(name="fork", tensors=(tensor,), ops=ops)
     machine = replace(FOUR, tiers=tuple(replace(tier, capacity=2**34 + 4) for tier in FOUR.tiers))
     problem = lt.Distributed(graph, part_of(machine, ("gpu0", "gpu1")))
-    result = lt.solve(problem, threads=1)
+    result = lt.solve(problem, threads=1, time_limit=1)
     assert result.status == "feasible", result.detail
     assert "less than 2^61" in result.detail
     with pytest.raises(lt.UsageError, match="less than 2"):
