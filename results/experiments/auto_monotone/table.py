@@ -58,7 +58,12 @@ DEVICES = {
     "streams": (GRAPHS, "contention=proportional&streams={count}"),
 }
 
-TIERS = {"placement": (GRAPHS, ("machine=v100-32g-cpu", "machine=v100-32g-cpu-nvme"))}
+TIERS = {
+    "placement": (
+        GRAPHS,
+        ("machine=v100-32g-cpu&start=device", "machine=v100-32g-cpu-nvme&start=device"),
+    )
+}
 
 TIME = {
     "peak": (GRAPHS, ""),
