@@ -8,9 +8,9 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 
 1. Parts that take next to nothing (`Part.first`) run to their end, in order.
 2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time, or twice
-   the largest estimate that fits in there, so that a small question does not wait for searches without an end.
-   One that cannot be paused has one if its estimate fits. None is begun that is estimated to take far longer
-   than is left (`ROUGHLY`).
+   the largest estimate that fits in there: a small question does not wait for searches without an end. One
+   that cannot be paused has one if its estimate fits. None is begun that is estimated to take far longer than
+   is left (`ROUGHLY`).
 3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
    alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
    time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first, unless each

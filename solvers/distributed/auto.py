@@ -89,7 +89,7 @@ class _Lists:
         return offer_at_random(Some.all(self.data), context)
 
     def at_random_on_some(self, problem: Distributed, context: Context) -> Outcome:
-        """Offer the same on the memories whose list was fastest, if there are more than these."""
+        """Offer the same on the memories whose list was fastest."""
         return Outcome() if self.fastest is None else offer_at_random(self.fastest[1], context)
 
     def heft_on_some(self, problem: Distributed, context: Context) -> Outcome:

@@ -53,7 +53,7 @@ LABELLED_PER_SECOND = 800_000
 """Triples of ops of a graph with which the first passes of labels end in a second."""
 
 MOVES = 10_000
-"""Of the local search without a better schedule, after which it ends where there is no time limit."""
+"""Of a search without a better schedule, after which it ends where there is no time limit."""
 
 
 def solve_auto(problem: Makespan, context: Context) -> Outcome:
@@ -86,7 +86,7 @@ def _search(started: Started, problem: Makespan, context: Context) -> Outcome:
     """Give the searches for schedules turns."""
     moves = MOVES if context.time_limit is None else None
     parts = (
-        *large_parts(started),
+        *large_parts(started, *() if moves is None else (moves,)),
         Part(
             name="local search",
             run=partial(search, started, moves=moves),
