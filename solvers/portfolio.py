@@ -7,17 +7,18 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 **With a time limit T**
 
 1. Parts that take next to nothing (`Part.first`) run to their end, in order.
-2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time, or twice
-   the largest estimate that fits in there: a small question does not wait for searches without an end. One
-   that cannot be paused has one if its estimate fits. None is begun that is estimated to take far longer than
-   is left (`ROUGHLY`).
+2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time, or ten
+   times (`ROUGHLY`) the largest estimate that fits in there: a small question does not wait for searches
+   without an end. One that cannot be paused has one if its estimate fits. None is begun that is estimated to
+   take far longer than is left (`ROUGHLY`).
 3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
    alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
    time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first, unless each
    of them has had more than the former; where none has changed anything, all of it is: then all have equal
    parts of the time. A part that cannot be paused gets half (`PIECE`) of what is left, or its estimate, in
    one piece, unless that is more than is left; and again only with twice the time. Where no other part can
-   use what is left, it has all of that, if that is half of its estimate (`AGAIN`).
+   use what is left, it has all of that, if that is half of its estimate (`AGAIN`). A part that said long
+   before the end of its turn that its time was too short is not begun again.
 
 Without a limit each part runs to its end, in order: the result depends on nothing but the question.
 
@@ -127,7 +128,7 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
                 _give(work, problem, context, math.inf)
         return
     early = context.remaining() / EARLY
-    short = AGAIN * max((w.estimate for w in works if w.estimate <= early), default=0.0)
+    short = ROUGHLY * max((w.estimate for w in works if w.estimate <= early), default=0.0)
     for work in sorted(works, key=lambda w: (w.estimate, w.number)):
         most = ROUGHLY * context.remaining() if work.part.pauses else early
         if not _over(context) and work.estimate <= most:
@@ -278,7 +279,7 @@ def _outcome(works: Sequence[_Work], context: Context) -> Outcome:
         f"{w.part.name}: {words}" for w, o in last if o.reason != "crash" and (words := o.refused or o.detail)
     ]
     reasons = [o.reason for _, o in last if o.reason == "memory"]
-    done = all(w.ended for w in works) and bool(works)
+    done = all(w.ended and o.reason != "time" for w, o in last) and len(last) == len(works) > 0
     reason = "time" if context.expired or not done else reasons[0] if reasons else None
     if failed and context.answer is None and reason is None:
         reason = "crash"

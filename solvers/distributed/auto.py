@@ -32,7 +32,7 @@ from .lists import (
 )
 from .models import refused, solve_intervals, solve_on_some
 
-LISTED_PER_SECOND = 200
+LISTED_PER_SECOND = 50
 """Ops of a graph that has enough lists in a second for one of them to be better."""
 
 TERMS_PER_SECOND = 20_000

@@ -2,8 +2,13 @@
 
 An F starts only if the micro-batches under way can still end one after the other, the first one first: on its
 device, each must have room for what it has still to keep there once those before it are gone (the banker's
-rule). Where a device has several stages, besides: only if all that they have still to keep has room at once.
-So the first of them never waits for memory, and no schedule gets stuck.
+rule, Dijkstra 1965). Where a device has several stages there is a second schedule: an F starts only if all
+that the micro-batches under way have still to keep there has room at once.
+
+*No schedule gets stuck.* Both rules hold for all micro-batches under way after each start of an F, and each B
+and W only gives bytes back. So the first micro-batch always has room for what it has still to keep. None
+comes to a device before an earlier one: an F that enters is refused only for bytes that a later one, which
+needs as many, would lack as well.
 
 Among ops that are ready B comes before F and W last (gaps are filled by W), or W before F (memory is given
 back early), or F first (as in GPipe). Our own; no published rule but ``zb`` fits itself to a memory.
@@ -15,6 +20,7 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ...models.derived.stages import PipelineOps
 from ...models.problems.pipeline import Pipeline
 
 PRIORITIES = ("BFW", "BWF", "FBW")
@@ -27,8 +33,7 @@ Ready = tuple[int, int, int, str]
 def list_orders(problem: Pipeline, tick: Callable[[], object]) -> Iterator[list[list[int]]]:
     """Yield the orders of each priority; none if a micro-batch alone does not fit."""
     line = problem.line
-    needs = [sum(line.stages[s].activation for s in chunk) for chunk in line.chunks]
-    if any(free is not None and free < need for free, need in zip(problem.room, needs, strict=True)):
+    if any(free is not None and free < need for free, need in zip(problem.room, _needs(line), strict=True)):
         return
     several = len(line.stages) > line.devices
     for kinds in PRIORITIES:
@@ -37,10 +42,26 @@ def list_orders(problem: Pipeline, tick: Callable[[], object]) -> Iterator[list[
                 yield _listed(problem, {kind: place for place, kind in enumerate(kinds)}, at_once, tick)
 
 
+def _needs(line: PipelineOps) -> list[int]:
+    """Return the bytes of all stages of a micro-batch, by device."""
+    return [sum(line.stages[s].activation for s in chunk) for chunk in line.chunks]
+
+
 @dataclass(kw_only=True)
 class _Device:
-    """What a device keeps: free bytes, and by micro-batch under way bytes held and bytes still to come."""
+    """What a device keeps, in bytes.
 
+    Attributes
+    ----------
+    need
+        Of all its stages of a micro-batch.
+    free
+        Now; None: no limit.
+    held, coming
+        Of each micro-batch under way: what is there, and what its other F bring.
+    """
+
+    need: int
     free: int | None
     busy: bool = False
     ready: list[Ready] = field(default_factory=list)
@@ -48,15 +69,18 @@ class _Device:
     coming: dict[int, int] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
 
-    def is_safe(self, j: int, nbytes: int, need: int, at_once: bool) -> bool:
-        """Return whether an F of micro-batch j may start, which needs so many bytes here in all."""
+    def is_safe(self, j: int, nbytes: int, at_once: bool) -> bool:
+        """Return whether an F of micro-batch j that keeps so many bytes may start.
+
+        With `at_once` all that is still to come must have room at once.
+        """
         if self.free is None:
             return True
         free = self.free - nbytes
         if free < 0:
             return False
         for i in sorted({*self.held, j}):
-            held, coming = self.held.get(i, 0), self.coming.get(i, need)
+            held, coming = self.held.get(i, 0), self.coming.get(i, self.need)
             if i == j:
                 held, coming = held + nbytes, coming - nbytes
             if coming > free:
@@ -64,14 +88,28 @@ class _Device:
             free += -coming if at_once else held
         return True
 
+    def keep(self, j: int, nbytes: int) -> None:
+        """Take the bytes of an F that starts."""
+        self.free = None if self.free is None else self.free - nbytes
+        self.held[j] = self.held.get(j, 0) + nbytes
+        self.coming[j] = self.coming.get(j, self.need) - nbytes
+
+    def give_back(self, j: int, nbytes: int) -> None:
+        """Free bytes of a B or W that ends; forget a micro-batch that has none left."""
+        self.free = None if self.free is None else self.free + nbytes
+        held = self.held.pop(j, 0) - nbytes
+        if held or self.coming.get(j):
+            self.held[j] = held
+        else:
+            self.coming.pop(j, None)
+
 
 def _listed(
     problem: Pipeline, rank: Mapping[str, int], at_once: bool, tick: Callable[[], object]
 ) -> list[list[int]]:
     """Return the orders of a list schedule."""
     line = problem.line
-    needs = [sum(line.stages[s].activation for s in chunk) for chunk in line.chunks]
-    devices = [_Device(free=free) for free in problem.room]
+    devices = [_Device(need=need, free=free) for need, free in zip(_needs(line), problem.room, strict=True)]
     last = len(line.stages) - 1
     events: list[tuple[int, bool, int, str, int]] = []
     """When, whether an op has ended (or could start), its micro-batch, kind and stage."""
@@ -80,18 +118,15 @@ def _listed(
         apart = line.stages[s].device != line.stages[after].device
         heapq.heappush(events, (when + problem.latency_ns * apart, False, j, kind, s))
 
-    def start(d: int, device: _Device, now: int) -> None:
+    def start(device: _Device, now: int) -> None:
         for one in sorted(device.ready):
             _, j, place, kind = one
             s = abs(place)
-            x = line.stages[s]
             if kind == "F":
-                if not device.is_safe(j, x.activation, needs[d], at_once):
+                nbytes = line.stages[s].activation
+                if not device.is_safe(j, nbytes, at_once):
                     continue
-                if device.free is not None:
-                    device.free -= x.activation
-                device.held[j] = device.held.get(j, 0) + x.activation
-                device.coming[j] = device.coming.get(j, needs[d]) - x.activation
+                device.keep(j, nbytes)
                 if s == 0 and j + 1 < line.micro:
                     device.ready.append((rank["F"], j + 1, 0, "F"))
             device.ready.remove(one)
@@ -105,10 +140,7 @@ def _listed(
         device = devices[line.stages[s].device]
         device.busy = False
         if kind != "F":
-            change = -line.change(line.op[kind, s, j])
-            device.held[j] -= change
-            if device.free is not None:
-                device.free += change
+            device.give_back(j, -line.change(line.op[kind, s, j]))
         if kind == "F":
             may_start(now, *(("F", s + 1) if s < last else ("B", s)), j, s)
         elif kind == "B":
@@ -121,9 +153,9 @@ def _listed(
     now = 0
     while True:
         tick()
-        for d, device in enumerate(devices):
+        for device in devices:
             if device.ready and not device.busy:
-                start(d, device, now)
+                start(device, now)
         if not events:
             return [device.order for device in devices]
         now = events[0][0]
@@ -132,7 +164,6 @@ def _listed(
             if ended:
                 end(s, j, kind, now)
             else:
-                place = (
-                    -s if kind == "F" else s
-                )  # of one micro-batch: F of later stages first, B of earlier ones
+                # Of a micro-batch F of later stages come first, and B of earlier ones.
+                place = -s if kind == "F" else s
                 devices[line.stages[s].device].ready.append((rank[kind], j, place, kind))

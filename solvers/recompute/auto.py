@@ -30,7 +30,7 @@ from .blocks.rockmate import solve_rockmate
 from .chains.chain import why_no_chain
 from .chains.methods_of_chains import offer_with_tiers, solve_hetero_chain, without_tiers
 from .methods import CHAIN_KERNELS, GRAPH_KERNELS
-from .orders import Orders
+from .orders import BestOrder
 from .pieces import (
     anneal_best,
     bound_by_moments,
@@ -141,9 +141,9 @@ IN_ANOTHER_ORDER = ("rules", "worst moment", "annealing", "rockmate")
 
 
 def _other_orders() -> tuple[Part, ...]:
-    orders = Orders()
+    best = BestOrder()
     chosen = tuple(part for part in PARTS if part.name in IN_ANOTHER_ORDER)
     return (
-        _of_graphs("orders", orders.search, gives=PLAN),
-        _of_graphs("another order", partial(orders.follow, chosen), _by_ops, gives=PLAN),
+        _of_graphs("orders", best.search, gives=PLAN),
+        _of_graphs("another order", partial(best.follow, chosen), _by_ops, gives=PLAN),
     )

@@ -24,7 +24,7 @@ from ..portfolio import run
 
 
 @dataclass(kw_only=True)
-class Orders:
+class BestOrder:
     """The order of least peak that has been found so far."""
 
     best: tuple[int, ...] | None = None
@@ -53,7 +53,8 @@ class Orders:
     def follow(self, parts: Sequence[Part], problem: Recompute, context: Context) -> Outcome:
         """Give parts turns on the graph in the best order so far; offer what they find."""
         graph, memory = problem.graph, sequential_memory(problem.graph)
-        order = min([*([self.best] if self.best else []), *greedy_orders(graph)], key=memory.peak)
+        known = () if self.best is None else (self.best,)
+        order = min((*known, *greedy_orders(graph)), key=memory.peak)
         if memory.peak(order) >= memory.reference_peak:
             return Outcome(refused="found no order of lower peak than the reference order")
         inner = context.inner(replace(problem, graph=in_order(graph, order)), prefix="in another order: ")

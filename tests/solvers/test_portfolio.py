@@ -115,6 +115,33 @@ def test_what_no_other_part_can_use_goes_to_one_that_had_too_little() -> None:
     assert world.seconds == 9.0
 
 
+def test_a_small_question_does_not_wait_for_a_search_without_an_end() -> None:
+    """The largest estimate is .01 s: the search has ten times that of a minute before the model ends all."""
+    world = World()
+    model = replace(world.once("model", 0.01, 1), seconds=lambda problem: 0.01)
+    context = world.context(60.0)
+    context.raise_bound(1)
+    run([world.searching("search", lambda used: 5), model], NUMBERS, context)
+    assert context.closed
+    assert world.of("search") <= 0.11
+
+
+def test_a_part_whose_time_was_too_short_at_once_is_not_begun_again_and_is_not_through() -> None:
+    world = World()
+
+    def hasty(problem: Problem, context: Context) -> Outcome:
+        world.work("hasty", 0.001)
+        return Outcome(reason="time")
+
+    for pauses in (True, False):
+        world.log.clear()
+        part = Part(name="hasty", run=hasty, pauses=pauses)
+        outcome = run([world.once("once", 0.1, 7), part], NUMBERS, world.context(9.0))
+        assert [who for who, _ in world.log].count("hasty") == 1
+        assert outcome.reason == "time"
+        assert "every part" not in outcome.detail
+
+
 def test_what_is_estimated_to_take_longer_has_what_no_other_part_can_use() -> None:
     for estimate, begun in ((15.0, 1), (20.0, 0)):
         world = World()

@@ -128,20 +128,29 @@ def row(problem: str, spec: str, limit: str) -> list[Row]:
             "whole": with_all,
             "best bound": bounding,
             "bound": bound,
-            "behind third": _behind(auto.objective, objective, sign),
-            "behind whole": _behind(auto.objective, with_all, sign),
-            "behind bound": _behind(auto.bound, bound, -sign),
+            "behind third": behind(auto.objective, objective, sign),
+            "behind whole": behind(auto.objective, with_all, sign),
+            "behind bound": behind(auto.bound, bound, -sign),
         }
     ]
 
 
-def _behind(auto: int | None, other: int | None, sign: int) -> float | None:
-    """Return by what part `auto` is worse than another method; infinite (1) if it alone has nothing."""
+def needs(graph: Any) -> tuple[int, int]:
+    """Return the bytes of the op that needs most, and the peak of the reference order."""
+    from ....models.derived.memory import sequential_memory
+
+    most = sequential_memory(graph).reference_peak
+    least = max(sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) for op in graph.ops)
+    return min(least, most), most
+
+
+def behind(found: int | None, other: int | None, sign: int) -> float:
+    """Return by what part an objective is worse than another one; 1 if it is missing."""
     if other is None:
         return 0.0
-    if auto is None:
+    if found is None:
         return 1.0
-    return round(max(0.0, sign * (auto - other) / max(1, abs(other))), 6)
+    return round(max(0.0, sign * (found - other) / max(1, abs(other))), 6)
 
 
 def _question(problem: str, spec: str) -> Any:
@@ -149,7 +158,6 @@ def _question(problem: str, spec: str) -> Any:
     import lowtide as lt
 
     from ....instances import load_problem
-    from ....models.derived.memory import sequential_memory
     from ....models.lowering.buffers import buffers_from_plan
     from ....models.plan import Plan
 
@@ -159,8 +167,7 @@ def _question(problem: str, spec: str) -> Any:
     graph = lt.load(spec)
     if problem == "offsets":
         return lt.Offsets(buffers_from_plan(graph, Plan.from_order(graph, range(len(graph.ops)))))
-    most = sequential_memory(graph).peak(range(len(graph.ops)))
-    least = max(sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) for op in graph.ops)
+    least, most = needs(graph)
     more = more.format(memory=(least + most) // 2, reference=most)
     return load_problem(problem, spec + (("&" if "?" in spec else "?") + more if more else ""))
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ...tables.spec import Column, Fields, Row, TableSpec
+from ..auto_against_parts.table import behind, needs
 from ..running import Case, apart, say
 
 LIMIT = 3
@@ -100,6 +101,7 @@ def chains() -> Iterator[Chain]:
 
 def links(chain: Chain) -> list[Asked]:
     """Return the questions of a chain."""
+    import lowtide as lt
 
     def asked(options: str, seconds: float = LIMIT) -> Asked:
         return Asked(chain.spec + (("&" if "?" in chain.spec else "?") + options if options else ""), seconds)
@@ -109,7 +111,7 @@ def links(chain: Chain) -> list[Asked]:
     if chain.more == "devices":
         most = 4 if chain.problem == "distributed" else max(COUNTS)
         return [asked(DEVICES[chain.problem][1].format(count=count)) for count in COUNTS if count <= most]
-    least, most = _needs(chain.spec)
+    least, most = needs(lt.load(chain.spec))
     if chain.more == "time":
         options = TIME[chain.problem][1]
         middle = most * 3 // 2 if chain.problem == "makespan" else (least + most) // 2
@@ -123,18 +125,6 @@ def links(chain: Chain) -> list[Asked]:
         )
         for k, step in enumerate(steps)
     ]
-
-
-def _needs(spec: str) -> tuple[int, int]:
-    """Return the bytes of the op that needs most, and the peak of the reference order."""
-    import lowtide as lt
-
-    from ....models.derived.memory import sequential_memory
-
-    graph = lt.load(spec)
-    most = sequential_memory(graph).peak(range(len(graph.ops)))
-    least = max(sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) for op in graph.ops)
-    return min(least, most), most
 
 
 def row(problem: str, spec: str, more: str) -> list[Row]:
@@ -158,21 +148,12 @@ def row(problem: str, spec: str, more: str) -> list[Row]:
                 "objective": found.objective,
                 "bound": found.bound,
                 "before": best,
-                "worse": _worse(found.objective, best, sign),
+                "worse": behind(found.objective, best, sign),
             }
         )
         if found.objective is not None and (best is None or sign * (found.objective - best) < 0):
             best = found.objective
     return rows
-
-
-def _worse(found: int | None, before: int | None, sign: int) -> float:
-    """Return by what part an answer is worse than the best one before; 1 if there is none any more."""
-    if before is None:
-        return 0.0
-    if found is None:
-        return 1.0
-    return round(max(0.0, sign * (found - before) / max(1, abs(before))), 6)
 
 
 def cases(problem: str = "", more: str = "") -> Iterator[Case]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 import lowtide as lt
@@ -33,6 +35,41 @@ def test_schedules_fit_wherever_one_micro_batch_does() -> None:
         best = min(map(problem.evaluate, times))
         assert best <= problem.evaluate(next(one_at_a_time(problem)))
     assert listed > 20
+
+
+def anywhere(seed: int) -> lt.Pipeline:
+    """Return a pipeline of three devices with stages in any place, some of which keep nothing."""
+    rng = Random(seed)
+    places = [0, 1, 2, *(rng.randrange(3) for _ in range(rng.randint(0, 5)))]
+    rng.shuffle(places)
+    weight = rng.randint(0, 1)
+    stages = [
+        lt.Stage(
+            device=d,
+            forward=rng.randint(1, 4),
+            backward=rng.randint(1, 4),
+            weight=weight * rng.randint(1, 4),
+            activation=(activation := rng.choice((0, 1, 2, 5))),
+            kept=weight * rng.randint(0, activation),
+            fixed=rng.randint(0, 2),
+        )
+        for d in places
+    ]
+    least = max(sum(x.activation + x.fixed for x in stages if x.device == d) for d in range(3))
+    graph = lt.pipeline_graph(stages, rng.randint(1, 7))
+    return lt.Pipeline(graph, least + rng.randint(0, 6), rng.choice((0, 2)), rng.choice(("makespan", "span")))
+
+
+def test_no_schedule_gets_stuck_wherever_the_stages_are() -> None:
+    """With memory for one micro-batch, or little more, all ops run, and each device keeps to it."""
+    for seed in seeds(400, 80):
+        problem = anywhere(seed)
+        found = list(list_orders(problem, lambda: None))
+        assert found, seed
+        for orders in found:
+            judged = problem.judge(problem.timed(orders))
+            assert judged.verification is not None
+            assert judged.objective is not None, (seed, judged.verification.violations)
 
 
 @pytest.mark.parametrize(
