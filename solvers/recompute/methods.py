@@ -94,7 +94,7 @@ ROOM = Room(
         Method(
             "auto",
             ".recompute.auto:solve_auto",
-            "each op once, if that fits; else chain programs, heuristics, moments, blocks, intervals",
+            "each op once in an order that fits; else chain programs, heuristics, moments, blocks, intervals",
             proves=OPTIMUM,
             kernels=RECOMPUTE_KERNELS,
             late=True,
