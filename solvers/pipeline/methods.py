@@ -79,7 +79,7 @@ ROOM = Room(
         Method(
             "list",
             ".pipeline.rules:solve_rule",
-            "list schedules: a micro-batch enters when all its activations have room on every device",
+            "list schedules within the memory: an F starts if what is under way can still end",
             proves=BOUND,
         ),
     ),

@@ -33,7 +33,10 @@ TREES = ("gen:intree?n=60&seed=1", "gen:intree?n=400&seed=1", "gen:intree?n=2500
 STAGES = ("gen:stages?p=4&m=8", "gen:stages?p=8&m=16", "gen:stages?p=8&m=64&w=0")
 
 TIMES = (1, 2, 4, 8)
+"""Seconds."""
+
 COUNTS = (1, 2, 4, 8)
+"""Devices or streams; of ``v100x4`` four at most."""
 
 MEMORY = {
     "recompute": (GRAPHS, "memory={memory}"),
@@ -58,6 +61,7 @@ DEVICES = {
     "hybrid": (GRAPHS, "processors={count}&micro=8"),
     "streams": (GRAPHS, "contention=proportional&streams={count}"),
 }
+"""Questions with more and more devices, or streams."""
 
 TIERS = {
     "placement": (
@@ -65,6 +69,7 @@ TIERS = {
         ("machine=v100-32g-cpu&start=device", "machine=v100-32g-cpu-nvme&start=device"),
     )
 }
+"""Questions with one more tier; everything starts on the device."""
 
 TIME = {
     "peak": (GRAPHS, ""),
