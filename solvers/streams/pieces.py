@@ -10,7 +10,7 @@ from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.memory import sequential_memory
 from ...models.derived.precedence import order_with
 from ...models.derived.streams import synchronisations
-from ...models.graph import Graph
+from ...models.graph import Accounting, Graph
 from ...models.problems.makespan import Makespan
 from ...models.problems.memory_edges import MemoryEdges, apply_edges
 from ...models.problems.stream_answers import Stages, StreamOrder
@@ -172,13 +172,16 @@ def _as_streams(asked: Makespan, answer: Sequence[int]) -> StreamOrder | None:
 
 
 def offer_one_at_a_time(problem: Streams, context: Context) -> Outcome:
-    """Offer stages of one op each, in an order within the memory."""
+    """Offer stages of one op each, in an order within the memory; prove that there are no stages, if so.
+
+    Stages of several ops hold no less than one op after another in the same order. A stage holds all that it
+    reads as long as what it writes, whatever the accounting of the graph.
+    """
     if problem.memory is None or context.answer is not None:
         return Outcome()
-    order = order_within(MemoryEdges(problem.graph, problem.memory), context)
+    graph = replace(problem.graph, accounting=Accounting.COEXIST)
+    order = order_within(MemoryEdges(graph, problem.memory), context)
     if isinstance(order, Outcome):
-        return replace(order, infeasible=False)
-    stages = Stages(stages=tuple(((i,),) for i in order))
-    if problem.judge(stages).objective is not None:
-        context.offer(stages)
+        return order
+    context.offer(Stages(stages=tuple(((i,),) for i in order)))
     return Outcome()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import permutations
+from random import Random
+
 import pytest
 
 import lowtide as lt
 from lowtide.formulations.model import BuildTimeout
 from lowtide.solvers.context import Context
 from lowtide.solvers.streams import stages
+from lowtide.solvers.streams.pieces import offer_one_at_a_time
 from lowtide.solvers.streams.stages import Program, Pruning, blocks_of, program
 from tests.effort import seeds
-from tests.oracles.brute_streams import fastest_stages
+from tests.oracles.brute_force import must_precede
+from tests.oracles.brute_streams import fastest_stages, stage_bytes
 from tests.solvers.streams.stages import question
 
 PRUNED, ALL = Pruning(most_ops=3, most_groups=8), Pruning(endings="all")
@@ -241,3 +247,33 @@ def test_blocks_end_with_ops_on_every_path() -> None:
         assert len(stated) == count
         ends = {max(block) for block in blocks}
         assert {max(block) for block in stated} <= ends
+
+
+def least_bytes(graph: lt.Graph) -> int:
+    """Return what stages of one op each need at least, of all orders."""
+    before = must_precede(graph)
+    found = []
+    for order in permutations(range(len(graph.ops))):
+        place = {i: k for k, i in enumerate(order)}
+        if all(place[i] < place[j] for i, j in before):
+            found.append(max(stage_bytes(graph, set(order[:k]), [[i]]) for k, i in enumerate(order)))
+    return min(found)
+
+
+@pytest.mark.parametrize("seed", seeds(100))
+def test_one_op_at_a_time_needs_the_least_memory(seed: int) -> None:
+    problem = replace(question(seed), streams=Random(seed).choice((None, 1, 2)))
+    graph = problem.graph
+    least = least_bytes(graph)
+    for memory in {least, max(0, least - 1)}:
+        asked = replace(problem, memory=memory)
+        alone = Context(problem=asked, threads=1)
+        outcome = offer_one_at_a_time(asked, alone)
+        assert outcome.infeasible == (memory < least)
+        assert (alone.answer is None) == (memory < least)
+        result = lt.solve(asked, threads=1)
+        assert (result.status == "infeasible") == (memory < least), result.detail
+        if memory == least:
+            assert not asked.judge(alone.answer).violations
+            assert result.plan is not None
+            assert lt.verify(graph, result.plan).valid
