@@ -226,8 +226,9 @@ def run_passes(
     supervisor = Supervisor(context, meanwhile=passes.watch)
     try:
         supervisor.run(partial(go, passes.expired), passes.end)
-    finally:
-        passes.end()
+    except BaseException:  # such as that of a part whose last turn was over
+        supervisor.stop(LATE_SECONDS)
+        raise
     return supervisor.reason
 
 

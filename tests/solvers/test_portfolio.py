@@ -312,3 +312,26 @@ def test_passes_in_a_thread_stand_still_between_the_turns_of_their_part(
     assert made[0]
     assert still
     assert all(still)
+
+
+def test_passes_of_a_part_that_is_unwound_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "POLL_SECONDS", 0.001)
+    world, ended = World(), list[str]()
+
+    def passes(problem: Problem, context: Context) -> None:
+        def go(expired: Callable[[], bool]) -> None:
+            while not expired():
+                world.work("passes", 0.001)
+                time.sleep(0.001)
+            time.sleep(0.1)
+            ended.append("passes")
+
+        supervise.run_passes(context, np.zeros(1, dtype=np.int64), go)
+
+    def close(problem: Problem, context: Context) -> None:
+        assert not ended
+        context.raise_bound(context.offer(1))
+
+    parts = [Part(name="passes", run=passes), Part(name="close", run=close)]
+    run(parts, NUMBERS, world.context(60.0))
+    assert ended == ["passes"]
