@@ -99,7 +99,7 @@ class _Search:
     def least_peak(self, k: int | None, least: Stacks, context: Context) -> None:
         """Bound by the least peak of a graph, and place its order."""
         peak = Peak(least.graph)
-        inner = context.inner(peak, prefix="least peak: ")
+        inner = context.inner(peak)
         next_at = 0.0
 
         def hand_on() -> None:

@@ -64,8 +64,11 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
         return _improve(started, problem, context)
     if started.infeasible or context.expired:
         return started
-    find_order = Part(name="fallback order", run=partial(_find_order, orders))
-    return run((find_order, _model(makespan_data(problem), "reservoir")), problem, context)
+    parts = (
+        Part(name="search", run=partial(_find_order, orders)),
+        _model(makespan_data(problem), "reservoir"),
+    )
+    return run(parts, problem, context)
 
 
 def _find_order(orders: Known, problem: Makespan, context: Context) -> Outcome:

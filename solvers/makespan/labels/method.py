@@ -176,7 +176,7 @@ class _Run:
                 break
             if form == "relaxed" and not self.merges:
                 continue
-            context.progress(f"labels: {form} {name}, {width} of each size")
+            context.progress(f"{form} {name}, {width} of each size")
             if self.one_pass(form, width, self.back if name == "backwards" else self.forth):
                 return
             times = SAMPLED if self.is_near(NEAREST) else 1
@@ -189,7 +189,7 @@ class _Run:
         """Draw samples for some time, as long as the incumbent is near the bound."""
         context = self.context
         while self.is_near() and context.elapsed() < until and not (context.closed or self.expired()):
-            context.progress("labels: samples that would meet the bound")
+            context.progress("samples that would meet the bound")
             self.draws += 1
             self.one_pass("sample", SAMPLE)
 

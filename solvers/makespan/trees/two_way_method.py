@@ -137,7 +137,7 @@ class _Run:
         assert context.incumbent is not None
         some = reduced(tree, away)
         way = ("forwards", "backwards")[turn]
-        context.progress(f"two-way labels: {way}, {len(some.kept)} of {tree.n} ops{', beam' * beam}")
+        context.progress(f"{way}, {len(some.kept)} of {tree.n} ops{', beam' * beam}")
         below = -(-context.incumbent // self.tick)
         shape = both_shapes(tree, some, self.processors, self.memory, self.tick)[turn]
         found = guided_pass(
