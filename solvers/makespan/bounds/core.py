@@ -42,7 +42,9 @@ def bound_by_cores(
 ) -> Outcome:
     """Raise the bound by those of larger and larger cores, until one is not solved in time."""
     outcome = Outcome()
-    for count in (count for count in CORES if count < len(problem.graph.ops)):
+    for count in CORES:
+        if count >= len(problem.graph.ops):
+            break
         core = core_problem(problem, count)
         inner = context.inner(core, prefix=f"core of {count} ops: ")
 

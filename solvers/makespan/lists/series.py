@@ -16,7 +16,7 @@ from itertools import pairwise
 from ....models.derived.precedence import Precedence, precedence
 from ....models.graph import Accounting, Graph, Op, Tensor
 from ....models.problems.makespan import Makespan
-from ...context import Context, Outcome
+from ...context import Context, Known, Outcome
 from ...parts import Part
 from ...portfolio import EARLY, run
 
@@ -105,25 +105,22 @@ def solve_in_series(
 
     Where early turns of all would take more than half of the time, `searches` of the whole come before them.
     """
-    answers = [_within(piece, context.answer) for piece in pieces]
-    bounds, proofs = [0] * len(pieces), ["exact"] * len(pieces)
+    known = [Known() for _ in pieces]
+
+    def fastest(k: int) -> Sequence[int]:
+        piece, own = pieces[k], known[k].answer
+        now = _within(piece, context.answer)
+        return now if own is None else min(own, now, key=piece.problem.evaluate)
+
+    def hand_on() -> None:
+        context.offer(joined(pieces, [fastest(k) for k in range(len(pieces))]))
+        proof = "floating" if any(some.proof == "floating" for some in known) else "exact"
+        context.raise_bound(sum(some.bound or 0 for some in known), proof, kind="parts in series")
 
     def solve_piece(k: int, problem: Makespan, context: Context) -> Outcome:
         piece = pieces[k].problem
-        inner = context.inner(piece)
-
-        def hand_on() -> None:
-            answers[k], bounds[k], proofs[k] = inner.answer, inner.bound or 0, inner.proof or "exact"
-            faster = [
-                min(answer, _within(piece, context.answer), key=piece.problem.evaluate)
-                for piece, answer in zip(pieces, answers, strict=True)
-            ]
-            context.offer(joined(pieces, faster))
-            proof = "floating" if "floating" in proofs else "exact"
-            context.raise_bound(sum(bounds), proof, kind="parts in series")
-
-        inner.offer(answers[k])
-        inner.raise_bound(bounds[k], proofs[k])
+        inner = context.inner(piece, known=known[k])
+        inner.offer(fastest(k))
         inner.changed = hand_on
         return solve(piece, inner)
 
