@@ -35,6 +35,7 @@ from ...models.problems.recompute import Answer, Recompute
 from ..context import Context, Known, Outcome
 from ..parts import BOUND, PLAN, Part
 from ..recompute.chains.chain import is_taped
+from ..registry import unserved
 from .bounds.returns import raise_by_returns
 from .dropping import Droppable, droppable, with_dropped
 from .parts import DECLARED, beyond_planner, either, seconds_of_planner
@@ -87,12 +88,18 @@ def parts_of_reruns(auto: Solve, plans: Solve) -> tuple[Part, ...]:
             needs=Trait.RERUN | Trait.ONE_TIER,
         ),
         search(name="by price", run=partial(place_by_price, solve=plans)),
-        search(name="recomputed", run=partial(place_recomputed, solve=plans)),
+        again(
+            name="recomputed",
+            run=partial(place_recomputed, solve=plans),
+            gives=PLAN,
+            supports=AGAIN | Trait.CROSS_CAP,
+            seconds=seconds_of_planner,
+        ),
         again(
             name="returns",
             run=bound_by_returns,
             gives=BOUND,
-            refuses=beyond_planner,
+            supports=AGAIN | Trait.CROSS_CAP,
             seconds=lambda problem: len(problem.graph.ops) / BOUNDED_PER_SECOND,
             pauses=False,
         ),
@@ -212,7 +219,7 @@ class _Trials:
 
     def _time(self, runs: Runs) -> int | None:
         alone, restored = of_sequence(self.problem, runs)
-        if alone.impossible():
+        if alone.impossible() or unserved(alone, "planner"):
             return None
         plan = planned(alone, portfolio(alone)[0], context=self.context)
         if not isinstance(plan, Plan):

@@ -185,3 +185,17 @@ def test_one_memory_that_recomputation_does_not_serve_is_that_of_placement_alone
     assert alone.objective is not None
     assert both.objective == alone.objective
     assert "one memory" not in [turn.part for turn in both.parts]
+
+
+def test_under_a_cap_of_both_directions_ops_run_again_all_the_same() -> None:
+    """Copies are so slow that nothing is worth one; the planner does not know such a cap."""
+    problem = replace(tiny(6), start={})
+    machine, graph = problem.machine, in_reference_order(problem.graph)
+    ways = tuple((c.src, c.dst) for c in machine.channels)
+    slow = lt.ChannelGroup(name="both", channels=ways, bytes_per_s=10**6)
+    found = lt.solve(replace(problem, machine=replace(machine, groups=(slow,))), threads=1)
+    alone = lt.solve(lt.Recompute(graph, machine=Machine.single(machine.tiers[0].capacity)), threads=1)
+    assert found.plan is not None
+    assert len(found.plan.runs) > len(graph.ops)
+    assert (found.status, found.objective) == ("optimal", alone.objective)
+    assert found.bound_kind == "returns"
