@@ -187,7 +187,7 @@ def why_no_chain(problem: Recompute) -> str:
         else:
             plain_chain(problem, "auto")
     except UsageError as error:
-        return str(error)
+        return str(error).removeprefix("method auto: ")
     return ""
 
 

@@ -246,7 +246,7 @@ def test_what_it_refuses() -> None:
         (replace(problem, recompute=False), "found no ops that may run again"),
         (replace(problem, whole=True), "found copies of whole tensors, expected none"),
         (replace(problem, machine=small), "room for 3 bytes"),
-        (other, "is no such chain"),
+        (other, "^method pofo: graph 'diamond' is no such chain"),
     ):
         with pytest.raises(UsageError, match=words):
             lt.solve(wrong, "pofo")
