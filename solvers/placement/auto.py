@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ...formulations.placement.states import empty_and_far
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..method import RunFunction
@@ -79,13 +80,8 @@ def _policy(name: str, decide: pieces.Decide, *checks: Refuses, **declared: Any)
     return _as_declared(name, run, *checks, gives=PLAN, supports=SIMULATED, **declared)
 
 
-def _lines(name: str, *, anew: bool) -> Part:
-    supports = STATES & ~Trait.PERIOD
-    part = _as_declared("cpsat", partial(pieces.anneal_lines, anew=anew), gives=PLAN, supports=supports)
-    return replace(part, name=name)
-
-
 _planner = partial(Part, gives=PLAN, supports=PLANNED, refuses=beyond_planner)
+_lines = partial(Part, gives=PLAN, supports=STATES & ~Trait.PERIOD, refuses=empty_and_far)
 _replicas = partial(Part, supports=IN_ORDER, needs=Trait.REPLICAS)
 
 PARTS = (
@@ -107,8 +103,8 @@ PARTS = (
     _policy("autoswap", autoswap.decide),
     _as_declared("slot-lp", solve_slots, supports=STATES & ~Trait.MODES, seconds=pieces.seconds_of_slots),
     _as_declared("local-search", pieces.search_locally, gives=PLAN, supports=SIMULATED),
-    _lines("lines", anew=False),
-    _lines("lines, anew", anew=True),
+    _lines(name="lines", run=pieces.anneal_lines),
+    _lines(name="lines, anew", run=partial(pieces.anneal_lines, anew=True)),
     _as_declared("cpsat", pieces.solve_whole, needs=Trait.WHOLE, seconds=pieces.seconds_of_intervals),
     _replicas(name="bounds of replicas", run=pieces.bound_replicas, gives=BOUND, first=True),
     _replicas(name="replicas in step", run=pieces.one_replica(solve_auto, in_turn=False)),
