@@ -174,8 +174,10 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
     """
     graph, machine = problem.graph, problem.machine
     (processor,) = machine.processors
-    assert [(a.tier, a.bytes_per_s) for a in processor.tiers] == [(machine.tiers[0].name, None)]
+    device = machine.tiers[0].name
+    assert [(a.tier, a.bytes_per_s) for a in processor.tiers] == [(device, None)]
     assert modes or all(len(op.all_modes) < 2 for op in graph.ops)
+    assert {tier for op in graph.ops for m in op.all_modes for _, tier in m.operands} <= {device}
     sizes = [t.nbytes for t in graph.tensors]
     free = graph.accounting is Accounting.REPLACE
     keeps = tuple(frozenset(op.writes if free else (*op.reads, *op.writes)) for op in graph.ops)
