@@ -23,6 +23,7 @@ from .traits import (
     FREEDOMS,
     IN_ORDER,
     LISTED,
+    ONCE_ONLY,
     PLANNED,
     SAMPLED,
     SEVERAL,
@@ -105,7 +106,7 @@ beyond_planner = of_one(unplanned, too_large)
 """Why the planner does not serve a problem."""
 
 _ONE = Trait.REPLICAS | SIMULATED
-_OFFLOAD = IN_ORDER & ~(Trait.MODES | Trait.OPERANDS | Trait.ELSEWHERE)
+_OFFLOAD = IN_ORDER & ~(Trait.MODES | Trait.OPERANDS | Trait.ELSEWHERE | Trait.IN_PLACE | Trait.ONE_TIER)
 
 _IN_STEP = _both(Trait.PERIOD, Trait.REPLICAS, "a period of several processors, expected a single run")
 _DROPPING = {
@@ -141,13 +142,18 @@ SERVED: Mapping[str, Mapping[str, Any]] = {
     "zero-infinity": {"supports": _OFFLOAD, "refuses": other_processors},
     "first-touch": {"supports": IN_ORDER & ~SEVERAL},
     "pofo": {
-        "supports": (IN_ORDER | FREEDOMS) & ~(SEVERAL | Trait.WHOLE | Trait.REPLACE),
+        "supports": (IN_ORDER | FREEDOMS)
+        & ~(SEVERAL | ONCE_ONLY | Trait.WHOLE | Trait.REPLACE | Trait.SLOWED | Trait.ONE_TIER),
         "needs": Trait.RERUN,
         "refuses": unchained,
     },
     "serial": {"supports": IN_ORDER},
     "slot-lp": _BRANCHING,
-    "slot-milp": {**_BRANCHING, "needs": Trait.WHOLE},
+    "slot-milp": {
+        **_BRANCHING,
+        "supports": Trait.REPLICAS | BRANCHED & ~Trait.PARTS,
+        "needs": Trait.WHOLE,
+    },
     "cpsat": {"supports": STATES, "refuses": empty_and_far},
     "tmof": {
         "supports": (BRANCHED | Trait.LANES | Trait.REPLICAS) & ~Trait.WHOLE,

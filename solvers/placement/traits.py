@@ -106,7 +106,10 @@ IN_ORDER = BRANCHED | SEVERAL | Trait.IN_PLACE | Trait.SLOWED
 LISTED = IN_ORDER & ~(SEVERAL | Trait.SLOWED | Trait.FIVE_TIERS)
 """Of AutoTM's models."""
 
-AGAIN = PLANNED & ~(Trait.MODES | Trait.OPERANDS | Trait.ONCE) | Trait.RERUN
+ONCE_ONLY = Trait.ONCE | Trait.PERIOD | Trait.STARTS
+"""What no question has in which ops may run again."""
+
+AGAIN = PLANNED & ~(Trait.MODES | Trait.OPERANDS | ONCE_ONLY) | Trait.RERUN
 """Of searches for what runs again: the planner's, where ops have one mode."""
 
 

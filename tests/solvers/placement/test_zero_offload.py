@@ -180,7 +180,7 @@ def test_results_and_refusals() -> None:
     small = lt.solve(lt.Placement(graph, bench(10**10, states - 1)), "zero-offload")
     assert (small.plan, small.status) in ((None, "unknown"), (None, "infeasible"))
     assert "exceed 99 bytes" in lt.solve(lt.Placement(graph, bench(99)), "zero-offload").detail
-    one = lt.Machine.single(capacity=10**10)
+    one = lt.load_machine("v100-16g-pcie3")
     with pytest.raises(lt.UsageError, match="found 1 processors, expected two with a tier each"):
         lt.solve(lt.Placement(lt.load("gen:chain?n=3"), one), "zero-offload")
     early = replace(two_layers(), ops=(*two_layers().ops[:3], *two_layers().ops[3:], two_layers().ops[0]))
