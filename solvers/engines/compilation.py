@@ -25,8 +25,8 @@ from typing import IO, Any
 from ..context import available_cores
 from .kernels import PACKAGE, cache_folder, can_keep, compile_kernel, is_kept, kernels_of, name_of
 
-SECONDS = 1.0
-"""Of compiling a module, at least."""
+COMPILING_SECONDS = 1.0
+"""Seconds that compiling the kernels of one module takes, at least."""
 
 LONG = (
     "window_kernel",
@@ -123,7 +123,7 @@ def prepare(
 
 def estimated_seconds(modules: Iterable[str]) -> float:
     """Return the seconds that compiling what of the modules is not on disk takes at least."""
-    return SECONDS * sum(not all(map(_is_there, kernels_of(module))) for module in modules)
+    return COMPILING_SECONDS * sum(not all(map(_is_there, kernels_of(module))) for module in modules)
 
 
 def _is_there(kernel: Any) -> bool:

@@ -27,7 +27,7 @@ from .bounds.core import bound_by_cores, no_cores
 from .labels.method import no_labels, set_labels
 from .labels.shape import MOST_OPS
 from .lists.filling import search_filling
-from .lists.lns import large_parts, seconds_of_lists
+from .lists.lns import STAGNATION, large_parts, seconds_of_lists
 from .lists.local_search import search
 from .lists.method import Started, begin, several_kinds
 from .lists.priorities import PRIORITIES
@@ -89,7 +89,7 @@ def _search(started: Started, problem: Makespan, context: Context) -> Outcome:
     """Give the searches for schedules turns."""
     moves = MOVES if context.time_limit is None else None
     parts = (
-        *large_parts(started, *() if moves is None else (moves,)),
+        *large_parts(started, moves or STAGNATION),
         Part(
             name="local search",
             run=partial(search, started, moves=moves),

@@ -1,4 +1,4 @@
-"""Lower bounds on the height of one part of an offset allocation, each proved, all within a second.
+"""Lower bounds on the height of one component of an offset allocation, each proved, all within a second.
 
 The **height** of offsets `o` is the largest ``o_i + size_i``. Below, the **window** of a buffer in a section
 is the range of bytes ``[o_i + low, o_i + high)`` that its rectangle there occupies. All windows of a section

@@ -51,7 +51,7 @@ GREEDY_KERNELS = (".offsets.first_come", ".offsets.placing_kernel")
 def greedy_offsets(
     data: OffsetsData, remaining: Callable[[], float] = lambda: math.inf
 ) -> Iterator[tuple[str, Integers]]:
-    """Yield the name and the offsets (units) of each greedy allocation of a part, one after the other.
+    """Yield the name and the offsets (units) of each greedy allocation of a component, one after the other.
 
     All obey alignments, fixed offsets, gaps and in-place pairs; none knows of the capacity.
 
@@ -129,7 +129,7 @@ PLACE = Part(
 
 
 def placer(data: OffsetsData) -> Place:
-    """Return the implementation that places a part's buffers one by one sooner."""
+    """Return the implementation that places a component's buffers one by one sooner."""
     from .placing_kernel import place
 
     sooner: Place = place if is_loaded(place) or len(data.rect_first) > PLAIN else place_plainly

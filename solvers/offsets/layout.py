@@ -1,4 +1,4 @@
-"""A part as one tuple of flat arrays: what placing buffers one by one needs, and kernels take."""
+"""A component as one tuple of flat arrays: what placing buffers one by one needs, and kernels take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAIR_SECONDS = 5e-10
 
 
 class Layout(NamedTuple):
-    """A part; memory is linear in rectangles and in-place pairs.
+    """A component; memory is linear in rectangles and in-place pairs.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
 
 def layout(data: OffsetsData) -> Layout:
-    """Return the layout of a part."""
+    """Return the layout of a component."""
     both = np.unique(np.concatenate((data.inplace, data.inplace[:, ::-1])), axis=0)
     return Layout(
         size=data.size,
@@ -60,5 +60,5 @@ def layout(data: OffsetsData) -> Layout:
 
 
 def is_short(data: OffsetsData, seconds: float) -> bool:
-    """Return whether placing all buffers of a part once more may take longer than so many seconds."""
+    """Return whether placing all buffers of a component once more may take longer than so many seconds."""
     return seconds <= PAIR_SECONDS * data.count**2

@@ -54,7 +54,7 @@ SLICES = 8
 """Slices of squeezing per turn and unit of effort."""
 
 SLICE = 1000
-"""Steps of squeezing between two looks at the clock, for parts of few rectangles."""
+"""Steps of squeezing between two looks at the clock, for components of few rectangles."""
 
 LEAST_SLICE, SLOW = 20, 1000
 """Above so many rectangles fewer steps, as each takes longer; at least these."""

@@ -12,11 +12,11 @@ from ...models.arrays import Integers
 
 
 def merge_pairs(data: OffsetsData) -> tuple[OffsetsData, Integers]:
-    """Return a part without in-place pairs, and the number in it of each buffer.
+    """Return a component without in-place pairs, and the number in it of each buffer.
 
     Buffers of a pair become one, alive while either is, if they have the same size and their alignments
     and fixed offsets agree; chains too, if all of them that overlap are pairs. Other pairs are kept apart.
-    Offsets of the part that is returned are offsets of the given one, but not the reverse.
+    Offsets of the component that is returned are offsets of the given one, but not the reverse.
     """
     if not len(data.inplace):
         return data, np.arange(data.count)

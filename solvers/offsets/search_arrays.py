@@ -249,10 +249,6 @@ def _doubled(array: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate((array, np.zeros_like(array)))
 
 
-def _pointer(values: Integers, count: int) -> Integers:
-    return np.concatenate(([0], np.cumsum(np.bincount(values, minlength=count))))
-
-
 def _owners(data: OffsetsData) -> Integers:
     return np.repeat(np.arange(data.count), np.diff(data.rectangles))
 

@@ -12,9 +12,9 @@ Steps.
    an iteration meets, in the next one, what was allocated there, so their region is there twice, and
    successive iterations take turns. All other blocks lie above both.
 
-A block crosses the end if it is alive at the first and at the last moment of its part, and away in between,
-as a buffer of a periodic plan that has a gap. Its place here is in the upper region; the lower one, which the
-iteration before uses, counts.
+A block crosses the end if it is alive at the first and at the last moment of its component, and away in
+between, as a buffer of a periodic plan that has a gap. Its place here is in the upper region; the lower one,
+which the iteration before uses, counts.
 
 Abstracted: the search for the period in a trace of calls (the question has one iteration). The rule knows no
 gaps of other blocks, which are taken to live on, and no pairs that may lie in place. Fixed offsets are kept,
@@ -55,7 +55,7 @@ def solve_smartpool(problem: Offsets, context: Context) -> Outcome:
 
 
 def colour(data: OffsetsData, arrival: Integers, best_fit: bool = True) -> Integers:
-    """Return the offsets of a part in units, of blocks that arrive at some times."""
+    """Return the offsets of a component in units, of blocks that arrive at some times."""
     crossing = crosses_the_end(data)
     if crossing.any() and (data.fixed >= 0).any():
         raise UsageError("smartpool: found fixed offsets beside buffers that cross the iteration's end")
@@ -70,7 +70,7 @@ def colour(data: OffsetsData, arrival: Integers, best_fit: bool = True) -> Integ
 
 
 def crosses_the_end(data: OffsetsData) -> NDArray[np.bool_]:
-    """Return which blocks are alive at both ends of a part's time, and away in between."""
+    """Return which blocks are alive at both ends of a component's time, and away in between."""
     full = (data.rect_low == 0) & (data.rect_high == np.repeat(data.size, np.diff(data.rectangles)))
     found = np.zeros(data.count, dtype=np.bool_)
     for i in np.flatnonzero(np.diff(data.rectangles) > 1).tolist():

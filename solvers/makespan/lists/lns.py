@@ -44,7 +44,7 @@ def solve_lns(problem: Makespan, context: Context) -> Outcome:
     return run(large_parts(started, context.options["windows"]), problem, context)
 
 
-def large_parts(started: Started, windows: int = STAGNATION) -> tuple[Part, ...]:
+def large_parts(started: Started, windows: int) -> tuple[Part, ...]:
     """Return the searches for large graphs: each ends after so many windows or moves in vain."""
     searches = partial(Part, gives=PLAN, seconds=seconds_of_lists)
     return (

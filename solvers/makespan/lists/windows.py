@@ -88,12 +88,13 @@ def improve_by_windows(
 
     rng, mean = Random(seed), float(shop.duration.mean())
     since = fastest = 0
-    done = whole = FIRST_ROUND * len(shop.duration) // 2  # it is doubled now
+    done = whole = FIRST_ROUND * len(shop.duration) // 2  # so that the first round is twice as long
     while not stop() and since < windows:
         best = known()
         end = int((best + shop.duration).max())
         if end < fastest or done == whole:
-            whole *= 1 + (done == whole)
+            if done == whole:
+                whole *= 2
             starts, order, fastest, done = best, np.argsort(best, kind="stable"), end, 0
         heat = mean * HOTTEST * (COLDEST / HOTTEST) ** (done / whole)
         count = min(BATCH, whole - done, windows - since)
