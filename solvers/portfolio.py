@@ -104,8 +104,8 @@ def run(parts: Sequence[Part], problem: Any, context: Context, *, beside: Collec
     works = [w for w in works if w not in apart]
     try:
         for work in works:
-            if work.part.first and not _over(context):
-                _give(work, problem, context, math.inf)
+            while work.part.first and not work.outcomes and not _over(context):
+                _give(work, problem, context, math.inf)  # until the turn of the whole is over
         threads.start()
         _in_turns([w for w in works if not w.part.first], problem, context)
         threads.wait()

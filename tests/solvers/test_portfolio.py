@@ -268,6 +268,25 @@ def test_portfolios_within_parts_keep_to_the_turns_of_the_outer_one() -> None:
     assert world.seconds <= 8.1
 
 
+def test_first_parts_of_a_nested_method_have_ended_before_its_others_begin() -> None:
+    world = World()
+
+    def nested(problem: Problem, inner: Context) -> Outcome:
+        def begin(problem: Problem, context: Context) -> None:
+            while world.of("begin") < 2 and not context.expired:
+                world.work("begin", 0.01)
+
+        parts = [Part(name="begin", run=begin, first=True), world.searching("then", lambda used: 5)]
+        return run(parts, NUMBERS, inner)
+
+    parts = [Part(name="nested", run=nested), world.searching("other", lambda used: 5)]
+    run(parts, NUMBERS, world.context(20.0))
+    names = [name for name, _ in world.log if name != "other"]
+    assert world.of("begin") >= 2
+    assert names.index("then") == names.count("begin")
+    assert "other" in [name for name, _ in world.log[: names.count("begin")]]
+
+
 def test_what_is_paused_at_the_end_is_unwound() -> None:
     world = World()
     ended: list[str] = []
