@@ -1,10 +1,11 @@
 """The best that the methods of the room find, and what they prove, in turns (`lowtide.solvers.portfolio`).
 
-Stages: greedy ones, and the program of IOS, pruned and with all endings. Streams: the chains of fewest
-synchronisations, lists of ops on fewer streams, and, where ops do not slow each other down, the schedule of
-problem `makespan` on as many processors as there are streams. That one's bound holds here: streams obey the
-precedence, run one op at a time and hold no more memory than there is; synchronisations only take longer.
-Within a memory edges are added as `memory-edges` adds them, and the streams are those of the graph with them.
+Stages: greedy ones, within a memory one op after another, and the program of IOS, pruned and with all
+endings. Streams: the chains of fewest synchronisations, lists of ops on fewer streams, and, where ops do not
+slow each other down, the schedule of problem `makespan` on as many processors as there are streams. That
+one's bound holds here: streams obey the precedence, run one op at a time and hold no more memory than there
+is; synchronisations only take longer. Within a memory edges are added as `memory-edges` adds them, and the
+streams are those of the graph with them.
 
 Several devices: lists on one of them, both of HIOS, the parts of `auto` of problem `distributed`, which go on
 from each other's plans, and the model of rates.
