@@ -33,8 +33,13 @@ def offer_within(problem: Streams, context: Context, answer: StreamOrder) -> Out
 
 
 def held_back(problem: Streams, context: Context, answer: StreamOrder) -> StreamOrder | None:
-    """Return streams with waits after which a flow is within the memory; None if none were found."""
+    """Return streams with waits after which a flow is within the memory; None if none were found.
+
+    On graphs of more than `MOST_OPS` ops none are looked for.
+    """
     assert problem.memory is not None
+    if len(problem.graph.ops) > MOST_OPS:
+        return None
     context.prepare(GROWING)
     found = edges_by_rule(
         problem.graph,

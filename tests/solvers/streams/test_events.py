@@ -15,7 +15,7 @@ from lowtide.models.derived.streams import synchronisations
 from lowtide.solvers.context import Context
 from lowtide.solvers.streams.bounds import critical_path
 from lowtide.solvers.streams.lists import lios
-from lowtide.solvers.streams.pieces import offer_held
+from lowtide.solvers.streams.pieces import offer_held, solve_by_makespan
 from tests.effort import seeds
 from tests.oracles.brute_force import must_precede
 from tests.oracles.brute_makespan import fastest_schedule
@@ -287,3 +287,16 @@ def test_a_question_without_a_memory_is_not_answered_worse_than_one_with_it() ->
             turn.part == "edges by rule" and turn.before[0] != turn.after[0] for turn in found.parts
         )
     assert bettered
+
+
+def test_schedules_of_graphs_whose_followers_take_gigabytes_are_not_held_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ops = tuple(lt.Op(name=str(i), workspace=3) for i in range(3))
+    problem = lt.Streams(lt.Graph(name="three", tensors=(), ops=ops), memory=6)
+    for most in (3, 2):
+        monkeypatch.setattr("lowtide.solvers.streams.memory.MOST_OPS", most)
+        context = Context(problem=problem, threads=1)
+        solve_by_makespan(problem, context)
+        assert context.bound == 2
+        assert context.incumbent == (2 if most == 3 else None)
