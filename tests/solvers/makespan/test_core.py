@@ -7,7 +7,9 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.solvers.makespan.bounds.core import core_problem, restricted
+from lowtide.solvers.context import Context, Outcome
+from lowtide.solvers.makespan.auto import solve_auto
+from lowtide.solvers.makespan.bounds.core import bound_by_cores, core_problem, restricted
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.brute_makespan import fastest_schedule
 from tests.strategies import random_graph
@@ -34,6 +36,28 @@ def test_core_of_all_ops_is_the_whole() -> None:
     problem = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), processors=2, memory=100)
     core = core_problem(problem, 1000)
     assert lt.solve(core, threads=1).objective == lt.solve(problem, threads=1).objective
+
+
+def test_larger_and_larger_cores_bound_the_whole_until_one_is_not_solved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lowtide.solvers.makespan.bounds.core.CORES", (3, 5, 7, 16))
+    problem, asked = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), processors=2, memory=100), list[int]()
+
+    def solve(core: lt.Makespan, inner: Context, most: int) -> Outcome:
+        asked.append(len(core.graph.ops))
+        return solve_auto(core, inner) if len(asked) <= most else Outcome(reason="time")
+
+    def bound(most: int) -> tuple[int | None, str | None]:
+        asked.clear()
+        context = Context(problem=problem)
+        outcome = bound_by_cores(problem, context, solve=lambda core, inner: solve(core, inner, most))
+        return context.bound, outcome.reason
+
+    alone = [lt.solve(core_problem(problem, count), threads=1).objective or 0 for count in (3, 5, 7)]
+    assert alone[0] < alone[1] < alone[2]
+    assert (bound(most=3), asked) == ((alone[2], None), [3, 5, 7])
+    assert (bound(most=1), asked) == ((alone[0], "time"), [3, 5])
 
 
 @pytest.mark.slow
