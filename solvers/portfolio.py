@@ -113,6 +113,7 @@ def run(parts: Sequence[Part], problem: Any, context: Context, *, beside: Collec
         for work in works:
             if work.let is not None and not work.let.dead:
                 work.let.throw(GreenletExit)
+        threads.stop()
     return _outcome([*works, *apart], context)
 
 
@@ -299,13 +300,13 @@ class _Beside:
     def start(self) -> None:
         """Start them."""
         for work in self.works:
-            thread = threading.Thread(target=self._work, args=(work,), name="lowtide part", daemon=True)
+            own = replace(self.context, options={**self.context.options, **work.part.options})
+            self.contexts.append(own)
+            thread = threading.Thread(target=self._work, args=(work, own), name="lowtide part", daemon=True)
             thread.start()
             self.threads.append(thread)
 
-    def _work(self, work: _Work) -> None:
-        own = replace(self.context, options={**self.context.options, **work.part.options})
-        self.contexts.append(own)
+    def _work(self, work: _Work, own: Context) -> None:
         work.outcomes.append(_carried_out(work.part, self.problem, own))
         work.ended = True
 
@@ -314,5 +315,9 @@ class _Beside:
         for thread in self.threads:
             while thread.is_alive() and not _over(self.context):
                 thread.join(0.1)  # in slices: Ctrl-C comes through
+
+    def stop(self) -> None:
+        """Tell them that the time is up: they must not outlive the solve, nor the part that this one is."""
         for own in self.contexts:
-            stop_running(own)  # a solver must not outlive the solve
+            own.time_limit = 0.0
+            stop_running(own)

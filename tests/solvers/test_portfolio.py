@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -354,3 +355,37 @@ def test_passes_of_a_part_that_is_unwound_have_ended(monkeypatch: pytest.MonkeyP
     parts = [Part(name="passes", run=passes), Part(name="close", run=close)]
     run(parts, NUMBERS, world.context(60.0))
     assert ended == ["passes"]
+
+
+def test_a_thread_of_a_part_that_is_ended_ends_with_it() -> None:
+    """A question within a question, with a thread beside it; another part closes the gap meanwhile."""
+    left, context = list[Context](), Context(problem=NUMBERS, time_limit=600.0, threads=2)
+
+    def beside(problem: Problem, own: Context) -> Outcome:
+        left.append(own)
+        while not own.expired:
+            time.sleep(0.001)
+        left.remove(own)
+        return Outcome(reason="time")
+
+    def within(problem: Problem, own: Context) -> Outcome:
+        def search(problem: Problem, inner: Context) -> Outcome:
+            while not inner.expired:
+                pass
+            return Outcome(reason="time")
+
+        parts = (Part(name="beside", run=beside), Part(name="search", run=search))
+        return run(parts, NUMBERS, own.inner(NUMBERS), beside=("beside",))
+
+    def close(problem: Problem, own: Context) -> Outcome:
+        while not left:
+            time.sleep(0.001)
+        own.raise_bound(own.offer(7))
+        return Outcome()
+
+    run((Part(name="within", run=within), Part(name="close", run=close)), NUMBERS, context)
+    assert context.closed
+    for thread in threading.enumerate():
+        if thread.name == "lowtide part":
+            thread.join(10)
+    assert left == []
