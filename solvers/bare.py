@@ -13,8 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 from ..formulations.minio import joint_cpsat
 from ..formulations.model import Formulation
 from ..formulations.parallel import cut_milp, edges_milp, network
-from ..formulations.placement import pieces, sequence, slots_milp, windows_cpsat
+from ..formulations.placement.slots import pieces
+from ..formulations.placement.slots import whole_milp as slots_milp
 from ..formulations.placement.states import state_data
+from ..formulations.placement.whole import sequence, windows_cpsat
 from ..models.problems.problem import Problem
 from .context import Context
 from .engines.master import Master

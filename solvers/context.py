@@ -360,7 +360,7 @@ class Context:
             What a certificate can be made from without proving it once more, or None.
         averages
             Whether it bounds the average of several plans, too; whoever proves it knows
-            (`lowtide.solvers.placement.replicas.share`).
+            (`lowtide.solvers.placement.reductions.replicas.share`).
         """
         with self.known.lock:
             if self.known.ended:

@@ -30,7 +30,7 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.models.errors import LowtideError
 from lowtide.solvers.registry import methods
-from tests.placement_cases import machine, random_graph, tiny_graph, working_set
+from tests.problems.placement import machine, random_graph, tiny_graph, working_set
 
 RECORD = Path(__file__).with_name("battery.json")
 

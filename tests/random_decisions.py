@@ -7,9 +7,9 @@ import numpy as np
 import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.simulator import tables
+from lowtide.solvers.placement.simulator.problem import NEVER, Case
 from lowtide.solvers.placement.simulator.simulator import Decisions, stay
-from lowtide.solvers.placement.simulator.simulator_case import NEVER, Case
-from tests.placement_cases import machine, random_graph, working_set
+from tests.problems.placement import machine, random_graph, working_set
 
 
 def random_problem(

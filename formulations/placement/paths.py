@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from .pieces import Cut
+from .slots.pieces import Cut
 from .states import Life, StateData
 
 State = tuple[int, bool]

@@ -21,7 +21,7 @@ A problem whose tensors are whole, as `recompute`, needs no rounds for pages: wi
 the same answers, and the same bounds if nothing takes longer by that.
 
 Source: the loop around AutoTM's program, which tightens its rows at single ops instead
-(`lowtide.solvers.placement.models.autotm_addresses`); here the capacity is all that a method need know.
+(`lowtide.solvers.placement.autotm.addresses`); here the capacity is all that a method need know.
 """
 
 from __future__ import annotations

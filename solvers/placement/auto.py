@@ -2,15 +2,15 @@
 
 1. The sum of the durations, and release times where inputs may not start on the device, and the first plan of
    the planner; often they meet. Where that plan takes long, one of a simple policy comes before it.
-2. In turns: bounds by windows and prices; policies, made without latencies (`timing`); settings of the
+2. In turns: bounds by windows and prices; policies, made without latencies (`latencies`); settings of the
    planner; `slot-lp`, plan and bound, whose programs grow with the square of the ops; local search; lines of
    events in single runs; of whole tensors, `cpsat`. With two threads or more bounds have one of their own.
 3. `first-touch` and `serial`, which take any machine, where there is no plan yet or where operands may be
    read in place; there `autotm-sync` as well. Several processors: replicas, as one and as one alone
-   (`lowtide.solvers.placement.replicas.together`), and `tmof`.
+   (`lowtide.solvers.placement.reductions.replicas.together`), and `tmof`.
 
 Where the order is free, parts search over orders (`lowtide.solvers.placement.orders.search`), where ops may
-run again over sequences of runs (`jointly`); each of these gets plans by the parts above.
+run again over sequences of runs (`rerunning`); each of these gets plans by the parts above.
 
 A plan counts when the verifier has found it valid.
 """
@@ -30,18 +30,18 @@ from ..parts import BOUND, PLAN, Part, refusal
 from ..portfolio import run
 from ..registry import find_method
 from . import pieces
-from .bounds.linked import too_fast
+from .autotm.method import solve_sync
 from .bounds.prices import raise_by_prices, raise_first_bounds
-from .jointly import parts_of_reruns
-from .models.autotm import solve_sync
-from .models.slots import solve_slots
-from .models.tmof import solve_tmof
 from .orders.search import parts_of_orders
 from .orders.tree import solve_every_order
 from .parts import DECLARED, Refuses, beyond_planner, either, seconds_of_planner
 from .policies import autoswap, belady, deeptm, deepum, flexgen
 from .policies.first_touch import solve_first_touch
+from .reductions.outer_tiers import too_fast
+from .rerunning.search import parts_of_reruns
 from .serial.search import solve_serial
+from .slots.bytes import solve_slots
+from .tmof.method import solve_tmof
 from .traits import IN_ORDER, PLANNED, SAMPLED, SIMULATED, STATES, Trait, traits
 
 PRICES = "prices"

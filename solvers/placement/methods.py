@@ -8,10 +8,10 @@ from ..recompute.methods import RECOMPUTE_KERNELS
 from ..room import DEMANDED, Export, Room
 from .policies.methods import POLICIES, SIMULATOR
 
-_PLANNER = (".placement.planner.planner_kernel", ".placement.timing_kernel")
-_AUTOTM = (".placement.models.autotm_kernel",)
+_PLANNER = (".placement.planner.planner_kernel", ".placement.reductions.latencies_kernel")
+_AUTOTM = (".placement.autotm.autotm_kernel",)
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
-_LINES = (".placement.models.lines_moves_kernel", ".placement.models.lines_kernel")
+_LINES = (".placement.whole.event_moves_kernel", ".placement.whole.event_orders_kernel")
 _CHAINS = (".recompute.chains.hetero",)
 _EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_ADDRESSES, *RECOMPUTE_KERNELS)
 _FREE = ("order=free",)
@@ -20,7 +20,7 @@ _FREE = ("order=free",)
 def _autotm(form: str, summary: str, *options: Option) -> Method:
     return Method(
         f"autotm-{form}",
-        f".placement.models.autotm:solve_{form}",
+        f".placement.autotm.method:solve_{form}",
         f"model of AutoTM: {summary}",
         proves=BOUND,
         source="Hildebrand et al., AutoTM, ASPLOS 2020, and its artifact",
@@ -64,7 +64,7 @@ ROOM = Room(
         ),
         Method(
             "planner",
-            ".placement.planner.planner:solve_planner",
+            ".placement.planner.method:solve_planner",
             "event-driven: copies ahead of a forecast deficit, run to its periodic state",
             proves=BOUND,
             source="after G10, MICRO 2023, and SwapAdvisor, ASPLOS 2020",
@@ -72,7 +72,7 @@ ROOM = Room(
         ),
         Method(
             "lp-bound",
-            ".placement.bounds.lp_bound:solve_price_bound",
+            ".placement.bounds.method:solve_price_bound",
             "bounds by windows in closed form and by prices from linear programs over sample instants",
             proves=BOUND,
             kernels=_PLANNER,
@@ -108,14 +108,14 @@ ROOM = Room(
         ),
         Method(
             "slot-lp",
-            ".placement.models.slots:solve_slots",
+            ".placement.slots.bytes:solve_slots",
             "in bytes, any tiers, single runs and periods: linear programs over pieces of time, plans and "
             "bounds that converge",
             proves=OPTIMUM,
         ),
         Method(
             "slot-milp",
-            ".placement.models.slots_milp:solve_slot_milp",
+            ".placement.slots.whole:solve_slot_milp",
             "whole tensors, any tiers, single runs and periods: MILPs over pieces of time that get finer",
             proves=BOUND,
             engine="highs",
@@ -123,7 +123,7 @@ ROOM = Room(
         ),
         Method(
             "cpsat",
-            ".placement.models.intervals:solve_intervals",
+            ".placement.whole.intervals:solve_intervals",
             "any tiers, single runs and periods: windows for a bound, intervals for plans of whole "
             "tensors, and whole bytes near a solution of the slot model",
             proves=BOUND,
@@ -137,7 +137,7 @@ ROOM = Room(
         ),
         Method(
             "tmof",
-            ".placement.models.tmof:solve_tmof",
+            ".placement.tmof.method:solve_tmof",
             "one GPU or several, any outer tiers, single runs and periods: MILP of whole tensors that leave "
             "and return in parts beside the ops between",
             proves=BOUND,
@@ -167,17 +167,17 @@ ROOM = Room(
         ),
     ),
     bound=".placement.bounds.cheap:raise_cheap_bounds",
-    demanded=(".placement.demanding:solve_demanding", DEMANDED),
+    demanded=(".placement.reductions.demands:solve_demanding", DEMANDED),
     largest=True,
     ideal="..formulations.placement.releases:ideal_time",
     bare={"cpsat": ".bare:windows", "slot-milp": ".bare:slots"},
     exports={
         "cpsat": Export(
-            "placement.intervals_cpsat",
-            ".placement.stated:stated",
-            unit=".placement.stated:tick",
+            "placement.whole.intervals_cpsat",
+            ".placement.whole.stated:stated",
+            unit=".placement.whole.stated:tick",
             scope="plans of whole tensors in steps of time, one copy at a time each way",
-            decode=".placement.stated:plan",
+            decode=".placement.whole.stated:plan",
         )
     },
     certify=".placement.bounds.certify:certify_time",

@@ -9,15 +9,14 @@ from ...formulations.placement.lanes import lanes
 from ...formulations.placement.states import empty_and_far
 from ...models.problems.placement import Placement
 from ..parts import Part
-from .bounds.linked import too_fast
-from .chunks import too_large
 from .methods import ROOM
-from .models.choices import useful
-from .planner.planner import unplanned
+from .planner.method import unplanned
 from .pofo.method import unchained
 from .policies.zero_offload import other_processors
-from .recurring import as_inputs
-from .replicas.share import replicas
+from .reductions.choices import useful
+from .reductions.outer_tiers import too_fast
+from .reductions.recurring import as_inputs
+from .reductions.replicas.share import replicas
 from .traits import (
     BRANCHED,
     FREEDOMS,
@@ -32,6 +31,7 @@ from .traits import (
     Trait,
     traits,
 )
+from .world.chunks import too_large
 
 OPS_PER_SECOND = 4_000
 """Ops of a period for which the planner makes its first plan in a second."""

@@ -9,26 +9,27 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...formulations.placement import slots_lp, windows_cpsat
+from ...formulations.placement.slots import bytes_lp as slots_lp
 from ...formulations.placement.states import state_data
+from ...formulations.placement.whole import windows_cpsat
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..method import RunFunction
-from .models.intervals import solve_intervals
-from .models.lines import search_lines
 from .parts import seconds_of_planner
-from .planner.planner import first_plan, try_settings
+from .planner.method import first_plan, try_settings
 from .policies import flexgen
-from .policies.carry_out import Candidates, follow
+from .policies.follow import Candidates, follow
 from .policies.local_search import solve_local_search
-from .replicas.share import replicas
-from .replicas.together import raise_joint_bounds, solve_one
+from .reductions.latencies import without_latencies
+from .reductions.replicas.share import replicas
+from .reductions.replicas.together import raise_joint_bounds, solve_one
 from .sequences import Solve
 from .serial.search import solve_serial
-from .simulator.simulator_case import Case
-from .timing import without_latencies
+from .simulator.problem import Case
 from .traits import SEVERAL, Trait, traits
+from .whole.event_orders import search_lines
+from .whole.intervals import solve_intervals
 
 PLANNED_STEP = "placement: first plan"
 """Step of a context: the planner has a plan."""

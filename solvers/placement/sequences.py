@@ -16,8 +16,8 @@ from ...models.derived.reordered import in_order
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
-from .orders.ordered import of_first
-from .reruns import sequenced
+from .reductions.orders import of_first
+from .reductions.reruns import sequenced
 
 Runs = tuple[int, ...]
 """Ops, in the order in which they run."""

@@ -8,7 +8,7 @@ from enum import Flag, auto
 from ...formulations.placement.lanes import lanes
 from ...models.graph import Accounting
 from ...models.problems.placement import Placement
-from .replicas.share import replicas
+from .reductions.replicas.share import replicas
 
 
 class Trait(Flag):

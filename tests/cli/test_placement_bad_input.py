@@ -12,7 +12,7 @@ import pytest
 
 from lowtide.instances import write_graph
 from tests.commands import answer, refused, within
-from tests.placement_cases import machine, random_graph, working_set
+from tests.problems.placement import machine, random_graph, working_set
 
 METHODS = (
     *("auto", "planner", "lp-bound", "local-search", "demand-lru", "deepum", "belady", "vdnn"),

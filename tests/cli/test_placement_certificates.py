@@ -11,7 +11,7 @@ import pytest
 from lowtide.instances import write_graph
 from tests.commands import answer, refused, within
 from tests.models.verifier.certificates import random_placement
-from tests.placement_cases import machine, random_graph, working_set
+from tests.problems.placement import machine, random_graph, working_set
 
 SAID = ("solve", "placement", "g.json?start.input=anywhere", "--machine", "m.json", "--threads", "1")
 

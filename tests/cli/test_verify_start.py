@@ -8,7 +8,7 @@ import pytest
 import lowtide as lt
 from lowtide.instances import write_graph, write_plan
 from tests.commands import answer, refused, within
-from tests.placement_cases import machine, random_graph, working_set
+from tests.problems.placement import machine, random_graph, working_set
 
 ALLOWED = ("--start", "input=gpu,host,ssd")
 SOLVE = (

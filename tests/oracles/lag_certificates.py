@@ -11,7 +11,7 @@ from lowtide.models.graph import Accounting
 from lowtide.models.setting import Setting
 from lowtide.models.verifier.proofs.lags import LagsProof
 from lowtide.models.verifier.proofs.price_claims import PricesProof
-from tests.placement_cases import two_tiers
+from tests.problems.placement import two_tiers
 
 WEIGHT = lt.Tensor(name="w", nbytes=8, kind="weight", initial=True, final=True)
 GRAPH = lt.Graph(

@@ -12,7 +12,7 @@ from lowtide.models.certificate import Certificate
 from lowtide.models.setting import Setting
 from lowtide.models.verifier.proofs.price_claims import PricesProof, WindowsProof
 from lowtide.models.verifier.proofs.working_set import WorkingSetProof
-from tests.placement_cases import machine
+from tests.problems.placement import machine
 
 GRAPH = lt.Graph(
     name="pair",

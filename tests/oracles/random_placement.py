@@ -8,7 +8,7 @@ from random import Random
 import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
-from tests.placement_cases import working_set
+from tests.problems.placement import working_set
 
 KINDS = ("weight", "input", "activation")
 

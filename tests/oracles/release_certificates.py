@@ -9,7 +9,7 @@ import lowtide as lt
 from lowtide.models.certificate import Certificate
 from lowtide.models.setting import Setting
 from lowtide.models.verifier.proofs.release import ReleaseProof
-from tests.placement_cases import machine
+from tests.problems.placement import machine
 
 BENCH = machine(100, None)
 SETTING = Setting(machine=BENCH, periodic=True, start={"input": ("ssd",)})

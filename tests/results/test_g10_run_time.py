@@ -26,7 +26,7 @@ from lowtide.results.experiments.placement_g10.table import PUBLISHED
 from lowtide.results.experiments.running import read_rows
 from tests.effort import many
 from tests.oracles.naive_paging import Naive
-from tests.placement_cases import random_graph
+from tests.problems.placement import random_graph
 
 PLACES = ("nowhere", "slow", "host", "device")
 MOVES = ("from nowhere", "from slow", "from host", "to slow", "to host", "to nowhere")

@@ -9,7 +9,7 @@ from lowtide.instances import write_answer, write_graph
 from lowtide.models.problems.placement import Placement
 from lowtide.models.units import format_duration
 from tests.commands import answer, refused, within
-from tests.placement_cases import machine, random_graph, working_set
+from tests.problems.placement import machine, random_graph, working_set
 
 ANYWHERE = {"input": ("gpu", "host", "ssd")}
 

@@ -13,8 +13,8 @@ from lowtide.models.problems.recompute import Allocated
 from lowtide.models.verifier.allocation import verify_allocation
 from tests.effort import seeds
 from tests.oracles.brute_recompute import fastest_recomputation
-from tests.placement_cases import machine, random_graph, working_set
-from tests.recompute_problems import needed, tight_problem, with_disk
+from tests.problems.placement import machine, random_graph, working_set
+from tests.problems.recompute import needed, tight_problem, with_disk
 
 
 def held(problem: Any, plan: lt.Plan, page: int) -> int:

@@ -27,7 +27,7 @@ from lowtide.solvers.engines import compilation, kernels
 from lowtide.solvers.engines.compilation import compile_all
 from lowtide.solvers.engines.kernels import inner, kernel, kernel_in_place, record, signature_of
 from lowtide.solvers.registry import METHODS
-from tests.placement_cases import machine, random_graph, working_set
+from tests.problems.placement import machine, random_graph, working_set
 
 SOLVERS = Path(solve_module.__file__).parent
 needs_compiler = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="numba does not compile")

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.releases import ideal_time
+from lowtide.formulations.placement.bounds.releases import ideal_time
 from lowtide.solvers import largest as module
 from lowtide.solvers.largest import largest
 from tests.effort import seeds
@@ -17,8 +17,8 @@ from tests.oracles.brute_partition import best
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.feasible_placement import is_feasible
 from tests.oracles.least_peak import least_peak
-from tests.partition_problems import random_partition
-from tests.placement_cases import tiny_graph, two_tiers
+from tests.problems.partition import random_partition
+from tests.problems.placement import tiny_graph, two_tiers
 
 MANY = 40
 """Batches among which exhaustive search looks for the largest."""

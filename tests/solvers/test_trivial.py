@@ -11,9 +11,9 @@ from lowtide.models.problems.problem import Problem
 from lowtide.solvers.method import Method, load
 from lowtide.solvers.registry import ROOMS
 from tests.effort import seeds
-from tests.hybrid_problems import random_hybrid
-from tests.partition_problems import random_partition
-from tests.pipeline_problems import small
+from tests.problems.hybrid import random_hybrid
+from tests.problems.partition import random_partition
+from tests.problems.pipeline import small
 from tests.question_of_each import problem_of
 
 LAYERED = lt.load("gen:layered?layers=50&width=10&seed=1")

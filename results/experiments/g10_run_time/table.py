@@ -31,7 +31,7 @@ import numpy as np
 import lowtide as lt
 
 from ....solvers.placement.policies.flashneuron import allocated
-from ....solvers.placement.simulator.simulator_case import make_case
+from ....solvers.placement.simulator.problem import make_case
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import HERE, Case, read_rows

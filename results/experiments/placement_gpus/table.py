@@ -20,8 +20,8 @@ import lowtide as lt
 
 from ....instances import load_problem
 from ....solvers.placement.policies.tmof_online import SHARES
-from ....solvers.placement.replicas.runtime import carry_out
-from ....solvers.placement.replicas.share import Replicas, replicas
+from ....solvers.placement.reductions.replicas.runtime import carry_out
+from ....solvers.placement.reductions.replicas.share import Replicas, replicas
 from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case
 

@@ -26,7 +26,7 @@ import lowtide as lt
 
 from ....instances import load_problem
 from ....models.plan import Plan
-from ....solvers.placement.planner.planner import planned, portfolio
+from ....solvers.placement.planner.method import planned, portfolio
 from ....solvers.placement.planner.setting import MIB, Setting
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED

@@ -22,7 +22,7 @@ from ....instances.formats.native_plan import write_plan
 from ....models.derived.reordered import in_order
 from ....models.plan import Plan
 from ....solvers.largest import ideal_time
-from ....solvers.placement.orders.ordered import of_first
+from ....solvers.placement.reductions.orders import of_first
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import HERE, Case, read_rows

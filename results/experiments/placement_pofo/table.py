@@ -16,7 +16,7 @@ from lowtide import plot
 
 from ....instances import load_problem
 from ....instances.spec import resolved_spec
-from ....solvers.placement.jointly import always_saving
+from ....solvers.placement.rerunning.search import always_saving
 from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import HERE, Case
 

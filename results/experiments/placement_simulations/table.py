@@ -18,8 +18,8 @@ import lowtide as lt
 from ....instances import load_problem
 from ....solvers.placement.policies import belady
 from ....solvers.placement.policies.local_search import CHUNKS, FINEST
+from ....solvers.placement.simulator.problem import make_case
 from ....solvers.placement.simulator.simulator import simulate
-from ....solvers.placement.simulator.simulator_case import make_case
 from ...tables.spec import Column, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import Case

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ....formulations.placement.lags import ancestor_rows, order_bound
-from ....formulations.placement.releases import ideal_time
+from ....formulations.placement.bounds.lags import ancestor_rows, order_bound
+from ....formulations.placement.bounds.releases import ideal_time
 from ....models.derived.precedence import precedence
 from ....models.problems.placement import Placement
 from ...context import Context

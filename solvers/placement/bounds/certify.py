@@ -6,7 +6,7 @@ programs. Windows that prove more one by one, each rounded up to whole ns, have 
 checker is told them, not what they prove: that it works out itself.
 
 Where the order is free, it is told between which ops to look for lags
-(`lowtide.formulations.placement.lags`), and the proof of a least peak.
+(`lowtide.formulations.placement.bounds.lags`), and the proof of a least peak.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from ...certify import Certified
 from ...context import Context
 
 if TYPE_CHECKING:
-    from ....formulations.placement.prices import Prices
-    from ....formulations.placement.windows import Window
+    from ....formulations.placement.bounds.prices import Prices
+    from ....formulations.placement.bounds.windows import Window
     from ....models.graph import Graph
     from ....models.setting import Setting
 
@@ -81,8 +81,8 @@ def certify_placement(
     >>> certify_placement(problem, sum(op.duration_ns for op in problem.graph.ops)).proof.kind
     'prices'
     """
-    from ....formulations.placement.prices import window_prices
-    from ....formulations.placement.releases import best_release, ideal_time
+    from ....formulations.placement.bounds.prices import window_prices
+    from ....formulations.placement.bounds.releases import best_release, ideal_time
     from ....models.verifier.proofs.release import released_time
 
     check_type(problem, Placement, "certify_placement, problem")
@@ -147,8 +147,8 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
     the sum of the durations, under ``replace``. What branch and bound over orders proves has no proof that is
     shorter than the search.
     """
-    from ....formulations.placement.lags import ancestor_rows, deciding, lags
-    from ....formulations.placement.releases import best_release_of_orders, ideal_time
+    from ....formulations.placement.bounds.lags import ancestor_rows, deciding, lags
+    from ....formulations.placement.bounds.releases import best_release_of_orders, ideal_time
     from ....models.derived.precedence import precedence
     from ....models.verifier.proofs.lags import LagsProof, ordered_time
     from ....models.verifier.proofs.release import released_time
@@ -229,7 +229,7 @@ def certify_time(problem: Placement, result: Result, context: Context) -> Certif
 
 def proof_of(problem: Placement, found: Prices | Sequence[Window]) -> PricesProof | WindowsProof:
     """Return the proof by prices, or by windows with prices of their own."""
-    from ....formulations.placement.prices import Prices, window_prices
+    from ....formulations.placement.bounds.prices import Prices, window_prices
     from .prices import sample_data
 
     if isinstance(found, Prices):
@@ -255,7 +255,7 @@ def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
     without limit has none to the proof: its program has room for all data at once, so that every placement
     pays ``price * (bytes - room) <= 0`` there, and without the price the bound is no less.
     """
-    from .linked import merged
+    from ..reductions.outer_tiers import merged
     from .prices import least_bytes, sample_data
 
     machine, data = merged(problem).machine, sample_data(problem)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ....formulations.placement.processor_heads import heads_bound
+from ....formulations.placement.bounds.heads import heads_bound
 from ....models.problems.placement import Placement
 from ...context import Context
-from ..replicas.share import replicas
-from ..replicas.together import one_context, raise_joint_bounds
+from ..reductions.replicas.share import replicas
+from ..reductions.replicas.together import one_context, raise_joint_bounds
 from .any_order import raise_order_bounds
 from .prices import WINDOWS, late, raise_by_prices, raise_first_bounds, unsampled
 

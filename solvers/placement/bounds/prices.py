@@ -1,6 +1,6 @@
 """Lower bounds on the time of a placement, from windows in closed form and from prices (`lp-bound`).
 
-1. The best windows that do not overlap (`lowtide.formulations.placement.windows`): seconds at most, often
+1. The best windows that do not overlap (`formulations.placement.bounds.windows`): seconds at most, often
    all that there is to gain.
 2. Linear programs whose samples are the ends of good windows, in rounds with more of them, and a few coarse
    ones, the op of most live bytes in each of some equal spans of time (`samples_lp`). Small instances
@@ -23,17 +23,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ....formulations.placement.prices import Prices, price_bound, window_prices
-from ....formulations.placement.releases import ideal_time, release_bound
-from ....formulations.placement.sample_data import Outer, SampleData
-from ....formulations.placement.samples_lp import build, sampled_prices
-from ....formulations.placement.windows import Window, disjoint, windows
+from ....formulations.placement.bounds.prices import Prices, price_bound, window_prices
+from ....formulations.placement.bounds.releases import ideal_time, release_bound
+from ....formulations.placement.bounds.samples import Outer, SampleData
+from ....formulations.placement.bounds.samples_lp import build, sampled_prices
+from ....formulations.placement.bounds.windows import Window, disjoint, windows
 from ....models.graph import Accounting
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...parts import described
+from ..reductions.outer_tiers import merged, near_as_one, too_fast
 from ..traits import FREEDOMS, SAMPLED, traits
-from .linked import merged, near_as_one, too_fast
 
 SMALLEST = 2**20
 """Tensors below it, and below a 40,000th of the memory, count only where they are accessed."""

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from ....formulations.linear_program import dual_bound
 from ....formulations.model import BuildTimeout, ticker
-from ....formulations.placement.returns_lp import Ways, build
+from ....formulations.placement.bounds.returns_lp import Ways, build
 from ....formulations.recompute.data import RecomputeData, recompute_data
 from ....formulations.recompute.moments_milp import longest_path
 from ....models.graph import Graph
@@ -33,7 +33,7 @@ def raise_by_returns(problem: Placement, context: Context, graph: Graph) -> None
     problem, context
         Of the solve.
     graph
-        The problem's; where first runs keep their order, with that (`jointly.in_reference_order`).
+        The problem's; where first runs keep their order, with that (`rerunning.search.in_reference_order`).
     """
     from ...engines.highs_lp import dual_values
 

@@ -32,11 +32,11 @@ from ...peak.auto import solve_auto as solve_peak
 from ...peak.orders.greedy import greedy_orders
 from ..bounds.any_order import raise_order_bounds
 from ..parts import beyond_planner, seconds_of_planner
-from ..planner.planner import planned, portfolio
+from ..planner.method import planned, portfolio
 from ..planner.setting import Setting
+from ..reductions.orders import Order, crossed
 from ..sequences import Solve, Steps, each_once, of_sequence, place, search_and_place, sequence_of
 from ..traits import FREEDOMS, IN_ORDER, PLANNED, Trait
-from .ordered import Order, crossed
 
 BLOCK, FAR = 8, 128
 STEPS, PATIENCE = 10_000, 500

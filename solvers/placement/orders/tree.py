@@ -17,14 +17,14 @@ import heapq
 from collections.abc import Callable
 from dataclasses import replace
 
-from ....formulations.placement.releases import ideal_time
+from ....formulations.placement.bounds.releases import ideal_time
 from ....models.derived.precedence import precedence
 from ....models.derived.reordered import in_order
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..bounds.any_order import bound_of_orders, raise_order_bounds
 from ..bounds.prices import unsampled
-from .ordered import Order, of_first
+from ..reductions.orders import Order, of_first
 
 Solve = Callable[[Placement, Context], Outcome]
 

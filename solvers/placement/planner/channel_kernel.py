@@ -7,7 +7,7 @@ import numpy as np
 from ...engines.kernels import inner
 from .chunk_kernel import put_log, release, relist, set_copy
 from .forecast_kernel import shift_away
-from .world import (
+from .tables import (
     ABSENT,
     DEVICE,
     FAR,

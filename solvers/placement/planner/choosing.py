@@ -2,7 +2,7 @@
 
 1. The bytes of a workspace are there while the op runs, and in their place others must leave and return. With
    a *rent* of r ns a byte, every op takes the mode of least duration and rent together. Tried are the
-   reference modes (`lowtide.solvers.placement.modes`), rents from a 32nd to four times what a byte takes on
+   reference modes (`reductions.modes`), rents from a 32nd to four times what a byte takes on
    the fastest channel to the first tier, and the modes of least workspace.
 2. From the best of these on, each op in turn takes each of its other modes, kept if the plan is faster, until
    a round changes nothing or `MOST` plans were made.
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
-from ..modes import reference_modes, runnable, smallest_modes
+from ..reductions.modes import reference_modes, runnable, smallest_modes
 
 MOST = 200
 """Plans that are made for single changes."""

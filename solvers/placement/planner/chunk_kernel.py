@@ -6,7 +6,7 @@ import numpy as np
 
 from ...engines.kernels import inner
 from .forecast_kernel import add_range, usable_end
-from .world import (
+from .tables import (
     ABSENT,
     AWAYS,
     CLEANS,

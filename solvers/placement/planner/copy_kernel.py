@@ -17,7 +17,7 @@ from .forecast_kernel import (
     shift_away,
     usable_end,
 )
-from .world import (
+from .tables import (
     ABSENT,
     ARRIVING,
     AWAYS,

@@ -9,9 +9,9 @@ from ....models.graph import Graph
 from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Machine
 from ....models.plan import Plan
-from . import world as names
+from . import tables as names
+from .tables import World
 from .workload import Workload
-from .world import World
 
 
 def emitted_plan(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner
-from .world import FAR, World
+from .tables import FAR, World
 
 
 @inner

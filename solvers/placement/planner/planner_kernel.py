@@ -12,7 +12,7 @@ from .channel_kernel import arrive, refresh_rates
 from .chunk_kernel import drop, forget_version, make_room, put_log, release, relist, set_chunks
 from .copy_kernel import copy_in, copy_out, host_is_due, stage
 from .forecast_kernel import absence_around, access_after, add_range, first_deficit, shift_away, usable_end
-from .world import (
+from .tables import (
     ABSENT,
     DEVICE,
     DONE,

@@ -1,4 +1,4 @@
-"""What the planner of `lowtide.solvers.placement.planner.planner` is set to."""
+"""What the planner of `lowtide.solvers.placement.planner.method` is set to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Setting:
         Whether the channel to the host copies as soon as it can; else only what the slow tier's channel would
         be late with.
     modes
-        Number of each op's mode; None: the reference modes (`lowtide.solvers.placement.modes`).
+        Number of each op's mode; None: the reference modes (`lowtide.solvers.placement.reductions.modes`).
     """
 
     chunk: int = 16 * MIB

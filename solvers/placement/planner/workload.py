@@ -10,7 +10,7 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.graph import Accounting, Graph
 from ...engines.arrays import Records
-from .world import ACCESS, BY_OP, CHUNK, OP, TENSOR
+from .tables import ACCESS, BY_OP, CHUNK, OP, TENSOR
 
 LONGEST = 2**50
 """ns that a return takes, as far as leads know: thirteen days."""

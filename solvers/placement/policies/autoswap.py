@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import Candidates, follow
+from .follow import Candidates, follow
 from .loads import add_load, forced_away, swap
 
 Bools = NDArray[np.bool_]

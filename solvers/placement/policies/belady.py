@@ -27,9 +27,9 @@ import numpy as np
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions, stay
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import Candidates, follow
+from .follow import Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
 
 Choice = Callable[[int, int, int], tuple[float, int]]

@@ -50,10 +50,10 @@ from numpy.typing import NDArray
 from ....formulations.recompute.data import RecomputeData
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..dropping import Droppable, droppable, is_dead, may_run_again, with_dropped
-from ..simulator.simulator_case import NEVER, Case
-from .again import NOWHERE, Laid, Trial, absences_within, away_ns, follow_in_turn
-from .carry_out import Candidates
+from ..rerunning.dropping import Droppable, droppable, is_dead, may_run_again, with_dropped
+from ..simulator.problem import NEVER, Case
+from .follow import Candidates
+from .follow_again import NOWHERE, Laid, Trial, absences_within, away_ns, follow_in_turn
 from .loads import add_load, early_returns, forced_away, swap
 
 AHEAD = (1, 2, 4)

@@ -26,8 +26,8 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.simulator_case import Case
-from .carry_out import Candidates, follow
+from ..simulator.problem import Case
+from .follow import Candidates, follow
 from .loads import add_load, crossing_absences, forced_away, load_of, swap, turn_of
 
 

@@ -32,9 +32,9 @@ from random import Random
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.simulator_case import Case
+from ..simulator.problem import Case
 from .belady import Choice, evictions, leave_early
-from .carry_out import Candidates, follow
+from .follow import Candidates, follow
 
 
 def solve_deeptm(problem: Placement, context: Context) -> Outcome:

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import MIB, Candidates, follow
+from .follow import MIB, Candidates, follow
 
 Absences = NDArray[np.bool_]
 """Per absence of a case, whether it is one of them."""

@@ -16,9 +16,9 @@ from dataclasses import replace
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
+from ..simulator.problem import Case
 from ..simulator.simulator import stay
-from ..simulator.simulator_case import Case
-from .carry_out import MIB, Candidates, follow
+from .follow import MIB, Candidates, follow
 
 
 def decide(case: Case) -> Candidates:

@@ -31,9 +31,9 @@ from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import stay
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import MIB, Candidates, follow
+from .follow import MIB, Candidates, follow
 
 
 def solve_dragon(problem: Placement, context: Context) -> Outcome:

@@ -41,9 +41,9 @@ import numpy as np
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import stay
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import Candidates, DoesNotFit, follow
+from .follow import Candidates, DoesNotFit, follow
 from .loads import crossing_absences, early_returns, forced_away, start_tier, turn_of
 from .two_ends import TwoEnds
 

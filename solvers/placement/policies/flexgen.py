@@ -33,8 +33,8 @@ from ....models.arrays import Integers
 from ....models.derived.backward import first_backward
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.simulator_case import Case
-from .carry_out import Candidates, follow
+from ..simulator.problem import Case
+from .follow import Candidates, follow
 from .loads import early_returns, swap
 
 CLASSES = ("weights", "cache", "states")

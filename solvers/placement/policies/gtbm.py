@@ -22,8 +22,8 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.simulator_case import Case
-from .carry_out import Candidates, follow
+from ..simulator.problem import Case
+from .follow import Candidates, follow
 from .layers import heavy_ops
 from .loads import crossing_absences, nothing_moves, swap, turn_of
 

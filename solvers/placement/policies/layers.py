@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....models.arrays import Integers
-from ..simulator.simulator_case import Case
+from ..simulator.problem import Case
 from .loads import crossing_absences, turn_of
 
 HEAVY = ("conv", "matmul", "gemm", "linear")

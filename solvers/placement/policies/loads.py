@@ -9,8 +9,8 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.derived.backward import first_backward
 from ..simulator import tables
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions, stay
-from ..simulator.simulator_case import NEVER, Case
 
 
 def turn_of(case: Case) -> int:

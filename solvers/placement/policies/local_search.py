@@ -37,16 +37,16 @@ from random import Random
 import numpy as np
 
 from ....formulations.model import BuildTimeout
-from ....formulations.placement.releases import ideal_time
+from ....formulations.placement.bounds.releases import ideal_time
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..replicas.together import for_replicas
+from ..reductions.replicas.together import for_replicas
+from ..simulator.problem import NEVER, Case, make_case
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
-from ..simulator.simulator_case import NEVER, Case, make_case
 from ..simulator.tables import LOG_RUN, NO_VICTIM
 from . import autoswap, belady, g10
-from .carry_out import LATE_OPS, NOT_DECIDED
+from .follow import LATE_OPS, NOT_DECIDED
 from .loads import forced_away
 
 RUNS = 20_000

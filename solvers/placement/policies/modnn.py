@@ -34,11 +34,11 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..modes import runnable, smallest_modes
+from ..reductions.modes import runnable, smallest_modes
 from ..simulator import tables
+from ..simulator.problem import Case
 from ..simulator.simulator import Decisions
-from ..simulator.simulator_case import Case
-from .carry_out import Candidates, DoesNotFit, follow
+from .follow import Candidates, DoesNotFit, follow
 from .loads import forced_away, swap
 from .pool import WORKSPACE, Pool
 

@@ -26,9 +26,9 @@ import numpy as np
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import stay
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import MIB, Candidates, follow
+from .follow import MIB, Candidates, follow
 
 
 def solve_oc_dnn(problem: Placement, context: Context) -> Outcome:

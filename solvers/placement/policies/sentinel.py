@@ -36,9 +36,9 @@ from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import Candidates, DoesNotFit, follow
+from .follow import Candidates, DoesNotFit, follow
 from .layers import first_ops, layers
 from .loads import forced_away, nothing_moves, swap
 

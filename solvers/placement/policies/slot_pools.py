@@ -20,7 +20,7 @@ import numpy as np
 from ....formulations.model import Tick
 from ....models.arrays import Integers
 from ..simulator import tables
-from ..simulator.simulator_case import NEVER, Case
+from ..simulator.problem import NEVER, Case
 from .belady import absence_at
 
 Genome = tuple[tuple[int, ...], tuple[int, ...]]

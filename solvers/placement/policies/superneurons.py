@@ -37,10 +37,10 @@ import numpy as np
 from ....formulations.recompute.data import RecomputeData
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..dropping import Droppable, droppable, with_dropped
-from ..simulator.simulator_case import Case
-from .again import NOWHERE, Laid, Trial, all_once, follow_in_turn
-from .carry_out import Candidates
+from ..rerunning.dropping import Droppable, droppable, with_dropped
+from ..simulator.problem import Case
+from .follow import Candidates
+from .follow_again import NOWHERE, Laid, Trial, all_once, follow_in_turn
 from .layers import heavy_ops
 from .loads import crossing_absences, swap, turn_of
 

@@ -37,15 +37,15 @@ from random import Random
 from typing import Any, TypeVar
 
 from ....formulations.model import BuildTimeout, Tick
-from ....formulations.placement.releases import ideal_time
+from ....formulations.placement.bounds.releases import ideal_time
 from ....models.derived.reordered import in_order
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..orders.ordered import Order, crossed, mutated, of_first
+from ..reductions.orders import Order, crossed, mutated, of_first
+from ..simulator.problem import Case, make_case
 from ..simulator.simulator import Decisions, simulate
-from ..simulator.simulator_case import Case, make_case
 from .belady import evictions, leave_early
-from .carry_out import MIB, Candidates, DoesNotFit, follow
+from .follow import MIB, Candidates, DoesNotFit, follow
 from .slot_pools import Genome, Planner, Sizes
 
 Member = TypeVar("Member", bound=tuple[Any, ...])

@@ -31,8 +31,8 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import Candidates, follow
+from ..simulator.problem import NEVER, Case
+from .follow import Candidates, follow
 from .loads import nothing_moves, swap, turn_of
 
 REACH = 10_000

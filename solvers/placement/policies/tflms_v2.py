@@ -38,9 +38,9 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
+from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions
-from ..simulator.simulator_case import NEVER, Case
-from .carry_out import Candidates, DoesNotFit, follow
+from .follow import Candidates, DoesNotFit, follow
 from .loads import nothing_moves, swap
 from .tflms_v1 import Flow
 

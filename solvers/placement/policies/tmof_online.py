@@ -3,7 +3,7 @@
 Source: Lin, Chen, Cheng and Yang, "Tensor movement orchestration in multi-GPU training systems", HPCA 2023.
 *Inferred* from its abstract and notes on it (reuse distances from the first iteration, largest first;
 tensors disjoint among GPUs; a token, so that GPUs do not swap out at once), as in
-`lowtide.formulations.placement.tmof_milp`.
+`lowtide.formulations.placement.tmof.swaps_milp`.
 
 Steps.
 
@@ -13,7 +13,7 @@ Steps.
    of its copy, times option ``ahead``; later only if there is no room before.
 
 Several GPUs with the same graph carry this out in the runtime of
-`lowtide.solvers.placement.replicas.runtime`, which knows nothing of contention. Option ``share``:
+`lowtide.solvers.placement.reductions.replicas.runtime`, which knows nothing of contention. Option ``share``:
 
 ``oblivious``
     All take the same absences; the link serves who asks first.
@@ -37,12 +37,12 @@ from ....formulations.model import BuildTimeout
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..replicas.runtime import carry_out
-from ..replicas.share import Replicas, replicas
-from ..replicas.together import raise_joint_bounds
+from ..reductions.replicas.runtime import carry_out
+from ..reductions.replicas.share import Replicas, replicas
+from ..reductions.replicas.together import raise_joint_bounds
+from ..simulator.problem import NEVER, Case, make_case
 from ..simulator.simulator import Decisions, simulate, stay
-from ..simulator.simulator_case import NEVER, Case, make_case
-from .carry_out import MIB, NOT_DECIDED, follow
+from .follow import MIB, NOT_DECIDED, follow
 from .loads import Outside, add_load, early_returns, forced_away, start_tier
 
 SHARES = ("oblivious", "disjoint", "bidirectional", "both")

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from ..simulator import tables
-from ..simulator.simulator_case import Case
+from ..simulator.problem import Case
 from .pool import WORKSPACE, Pool
 
 

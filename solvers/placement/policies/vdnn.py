@@ -36,10 +36,10 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..modes import fastest_modes, next_smaller, smallest_modes
+from ..reductions.modes import fastest_modes, next_smaller, smallest_modes
+from ..simulator.problem import Case
 from ..simulator.simulator import Decisions, simulate
-from ..simulator.simulator_case import Case
-from .carry_out import Candidates, DoesNotFit, follow
+from .follow import Candidates, DoesNotFit, follow
 from .layers import first_ops, layers, of_kind
 from .loads import NOTHING, crossing_absences, swap, turn_of
 

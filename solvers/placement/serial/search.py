@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, combinations, product
 from math import prod
 
-from ....formulations.placement.releases import ideal_time
+from ....formulations.placement.bounds.releases import ideal_time
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome

@@ -1,6 +1,6 @@
 """The simulator of decisions: who leaves the device when, and to where, becomes an exact plan.
 
-*Decisions* say for every absence of a case (`simulator_case`) whether the tensor is away in it, in which
+*Decisions* say for every absence of a case (`problem`) whether the tensor is away in it, in which
 tier, from which *anchor* it is written there and from which on it is asked back. Anchors follow the ops: 2 k
 is the instant when op k - 1 has ended and op k is next, 2 k + 1 the start of op k; numbers from 2 n on belong
 to the next iteration. The rest is determined:
@@ -44,7 +44,7 @@ from ....models.arrays import Integers
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import ByteRange, Plan
 from . import simulator_kernel, tables
-from .simulator_case import NEVER, Case
+from .problem import NEVER, Case
 
 ITERATIONS = 12
 """After which a state that does not repeat is given up."""
@@ -153,7 +153,7 @@ def simulate(case: Case, decisions: Decisions) -> Simulation:
     --------
     >>> import lowtide as lt
     >>> from lowtide.solvers.placement.simulator.simulator import simulate, stay
-    >>> from lowtide.solvers.placement.simulator.simulator_case import make_case
+    >>> from lowtide.solvers.placement.simulator.problem import make_case
     >>> problem = lt.Placement(lt.load("gen:chain?n=5&seed=1"), lt.load_machine("a100-40g-pcie3"))
     >>> run = simulate(make_case(problem), stay(make_case(problem)))
     >>> run.time == sum(op.duration_ns for op in problem.graph.ops)

@@ -11,8 +11,8 @@ import lowtide as lt
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.cpsat import solve_cpsat
 from lowtide.solvers.engines.highs import solve_highs
-from tests import offsets_solving
 from tests.leaving_out import numbers
+from tests.problems import offsets as offsets_solving
 
 Verdict = tuple[Any, ...]
 

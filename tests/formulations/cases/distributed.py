@@ -9,9 +9,9 @@ from typing import Any
 import lowtide as lt
 from lowtide.formulations.distributed import intervals_cpsat as distributed_cpsat
 from lowtide.formulations.distributed.data import distributed_data
-from tests.distributed_problems import optimum as fastest
-from tests.distributed_problems import problem_of
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
+from tests.problems.distributed import optimum as fastest
+from tests.problems.distributed import problem_of
 
 
 def distributed(formulation: ModuleType, problem: lt.Distributed) -> Verdict:

@@ -11,7 +11,7 @@ from lowtide.formulations.makespan import intervals_cpsat, ticks_milp
 from lowtide.formulations.makespan.data import makespan_data
 from lowtide.models.derived.memory import sequential_memory
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
-from tests.makespan_problems import optimum, problem_of_identical, problem_with_kinds
+from tests.problems.makespan import optimum, problem_of_identical, problem_with_kinds
 
 
 def makespan(formulation: ModuleType, problem: lt.Makespan, **options: Any) -> Verdict:

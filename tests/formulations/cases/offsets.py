@@ -7,8 +7,8 @@ from typing import Any
 
 from lowtide.formulations.offsets import orders_milp, rectangles_cpsat, sections_cpsat
 from lowtide.models.buffers import Buffer, Buffers
-from tests import offsets_solving
 from tests.formulations.cases.case import Case, Verdict
+from tests.problems import offsets as offsets_solving
 
 SKEWED = Buffers(
     buffers=(

@@ -12,7 +12,7 @@ from lowtide.formulations.partition import latency_milp
 from lowtide.formulations.partition import stages_milp as partition_milp
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
 from tests.oracles.brute_partition import best as least_load
-from tests.partition_problems import random_latency, random_partition
+from tests.problems.partition import random_latency, random_partition
 
 
 def partition(formulation: ModuleType, problem: lt.Partition) -> Verdict:

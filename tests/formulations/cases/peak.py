@@ -13,8 +13,8 @@ from lowtide.formulations.peak import (
     steps_cpsat,
     steps_milp,
 )
-from tests import peak_solving
 from tests.formulations.cases.case import Case, Verdict, proved, verdict_of
+from tests.problems import peak as peak_solving
 
 
 def peak(formulation: ModuleType, graph: lt.Graph) -> Verdict:

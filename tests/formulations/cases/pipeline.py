@@ -9,7 +9,7 @@ import lowtide as lt
 from lowtide.formulations.pipeline import intervals_cpsat as pipeline_cpsat
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
 from tests.oracles.brute_pipeline import least as least_of_pipeline
-from tests.pipeline_problems import small as pipeline_of_two
+from tests.problems.pipeline import small as pipeline_of_two
 
 
 def pipeline(formulation: ModuleType, problem: lt.Pipeline) -> Verdict:

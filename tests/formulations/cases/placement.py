@@ -11,29 +11,26 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement import (
-    autotm_milp,
-    sequence,
-    slots_milp,
-    slots_near_cpsat,
-    slots_near_milp,
-    tmof_milp,
-    windows_cpsat,
-)
-from lowtide.formulations.placement import intervals_cpsat as placement_cpsat
-from lowtide.formulations.placement.pieces import coarse
+from lowtide.formulations.placement.autotm import walks_milp as autotm_milp
+from lowtide.formulations.placement.slots import rounded_cpsat as slots_near_cpsat
+from lowtide.formulations.placement.slots import rounded_milp as slots_near_milp
+from lowtide.formulations.placement.slots import whole_milp as slots_milp
+from lowtide.formulations.placement.slots.pieces import coarse
 from lowtide.formulations.placement.states import state_data
+from lowtide.formulations.placement.tmof import swaps_milp as tmof_milp
+from lowtide.formulations.placement.whole import intervals_cpsat as placement_cpsat
+from lowtide.formulations.placement.whole import sequence, windows_cpsat
 from tests.formulations.cases.case import Case, Verdict, solved, verdict_of
 from tests.oracles.autotm_rules import fastest as fastest_by_rules
 from tests.oracles.brute_placement import fastest as fastest_placement
 from tests.oracles.random_placement import random_placement
-from tests.placement_cases import machine, random_graph, tiny_placement, with_modes, working_set
-from tests.solvers.placement.autotm_cases import case as autotm_case
-from tests.solvers.placement.gpu_cases import parallel
+from tests.problems.placement import machine, random_graph, tiny_placement, with_modes, working_set
+from tests.solvers.placement.autotm.cases import case as autotm_case
 from tests.solvers.placement.graphs import scaled, spill
-from tests.solvers.placement.near_programs import enumerated, found_by, random_program
-from tests.solvers.placement.slot_cases import case as slots_case
-from tests.solvers.placement.slot_cases import ragged, start_of
+from tests.solvers.placement.reductions.replicas.gpu_cases import parallel
+from tests.solvers.placement.slots.cases import case as slots_case
+from tests.solvers.placement.slots.cases import ragged, start_of
+from tests.solvers.placement.slots.near_programs import enumerated, found_by, random_program
 
 
 def intervals(formulation: ModuleType, problem: lt.Placement) -> Verdict:

@@ -15,11 +15,11 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs import solve_highs
 from lowtide.solvers.recompute.models.moments import relaxed_data
 from lowtide.solvers.recompute.models.paging import paging
-from tests import recompute_problems
 from tests.formulations.cases.case import Case, Verdict, solved, verdict_of
 from tests.oracles.brute_layers import Run, fastest, judged, random_layers
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
+from tests.problems import recompute as recompute_problems
 
 
 def stages(formulation: ModuleType, problem: lt.Recompute, *, free: bool = False) -> Verdict:

@@ -9,7 +9,7 @@ import pytest
 
 from lowtide.formulations.offsets.data import offsets_data
 from lowtide.models.buffers import Buffer, Buffers
-from tests.offsets_solving import FORMULATIONS, WrongSolution, battery, least_height, solve_part
+from tests.problems.offsets import FORMULATIONS, WrongSolution, battery, least_height, solve_part
 
 BATTERY = battery(60)
 

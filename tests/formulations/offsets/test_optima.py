@@ -13,7 +13,7 @@ from lowtide.formulations.offsets import orders_milp as offsets_milp
 from lowtide.formulations.offsets import rectangles_cpsat as offsets_cpsat
 from lowtide.formulations.offsets.data import OffsetsData, offsets_data
 from lowtide.models.buffers import Buffer, Buffers, Gap
-from tests.offsets_solving import FORMULATIONS, battery, least_height, solve_part
+from tests.problems.offsets import FORMULATIONS, battery, least_height, solve_part
 
 each_formulation = pytest.mark.parametrize("formulation", FORMULATIONS.values(), ids=FORMULATIONS.keys())
 CPSAT = [FORMULATIONS["cpsat"], FORMULATIONS["cpsat-sections"]]

@@ -21,7 +21,7 @@ from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, topological_orders
 from tests.oracles.brute_force import order_peak as peak_of_order
-from tests.peak_solving import FORMULATIONS
+from tests.problems.peak import FORMULATIONS
 from tests.strategies import graphs
 
 

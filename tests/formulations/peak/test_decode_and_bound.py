@@ -10,7 +10,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.peak.data import forced_bound, peak_data
 from lowtide.models.graph import Graph
-from tests.peak_solving import FORMULATIONS, battery, solve_model
+from tests.problems.peak import FORMULATIONS, battery, solve_model
 
 BATTERY = battery()
 

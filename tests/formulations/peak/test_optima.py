@@ -10,7 +10,7 @@ from lowtide.formulations.peak.data import order_peak, peak_data
 from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak
-from tests.peak_solving import FORMULATIONS, solve_model
+from tests.problems.peak import FORMULATIONS, solve_model
 from tests.strategies import graphs
 
 METHODS = tuple(FORMULATIONS)

@@ -13,7 +13,7 @@ from lowtide.formulations.recompute.data import RecomputeData, in_ns, recompute_
 from lowtide.formulations.recompute.stages_hint import set_values, stages_of
 from lowtide.formulations.recompute.stages_milp import StagesModel
 from lowtide.solvers.recompute.models.paging import paging
-from tests.recompute_problems import check_values
+from tests.problems.recompute import check_values
 
 AGAIN = [0, 1, 2, 3, 1, 0, 4, 5, 6]
 """Runs of a chain of three forwards and four backwards; before op 4, ops 1 and 0 run again."""

@@ -27,7 +27,7 @@ from lowtide.solvers.engines.highs import solve_highs
 from lowtide.solvers.recompute.models.moments import relaxed_data
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
-from tests.recompute_problems import battery, ends_on_the_disk, milp, with_copies
+from tests.problems.recompute import battery, ends_on_the_disk, milp, with_copies
 
 BATTERY = battery()
 

@@ -17,7 +17,7 @@ from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.highs import solve_highs
 from lowtide.solvers.recompute.models.moments import relaxed_data
 from tests.oracles.brute_recompute import Step, fastest_recomputation, fastest_steps
-from tests.recompute_problems import chain_with_disk, check_values, tight_problem, with_disk
+from tests.problems.recompute import chain_with_disk, check_values, tight_problem, with_disk
 
 
 def read_off(graph: lt.Graph, built: MomentsModel, steps: Sequence[Step]) -> None:

@@ -7,7 +7,7 @@ import pytest
 import lowtide as lt
 from lowtide.instances.transforms.blocks import in_blocks
 from tests.effort import seeds
-from tests.placement_cases import random_graph
+from tests.problems.placement import random_graph
 
 
 def peak(graph: lt.Graph) -> int:

@@ -6,9 +6,9 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.instances.transforms.compress import compressed
 from lowtide.solvers.placement.policies.loads import turn_of
-from lowtide.solvers.placement.simulator.simulator_case import make_case
+from lowtide.solvers.placement.simulator.problem import make_case
 from tests.effort import seeds
-from tests.placement_cases import machine, random_training
+from tests.problems.placement import machine, random_training
 
 
 def test_what_the_backward_pass_reads_again_is_packed() -> None:

@@ -10,7 +10,7 @@ import lowtide as lt
 from lowtide.instances.transforms.tile import tiled
 from lowtide.instances.transforms.zero import on_zero
 from tests.effort import seeds
-from tests.placement_cases import random_training
+from tests.problems.placement import random_training
 
 
 def untiled(found: lt.Graph, graph: lt.Graph) -> lt.Graph:

@@ -11,7 +11,7 @@ from lowtide.models.problems.placement import Placement
 from lowtide.models.problems.placement_machine import LARGEST
 from lowtide.models.verifier.verdict import Verification
 from tests.effort import seeds
-from tests.placement_cases import machine, random_graph, working_set
+from tests.problems.placement import machine, random_graph, working_set
 
 ANYWHERE = {"input": ("gpu", "host", "ssd")}
 EITHER = {"input": ("gpu", "host")}

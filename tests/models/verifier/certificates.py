@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 from lowtide.models.problems.placement import Placement
-from tests.placement_cases import machine, random_graph, working_set
-from tests.solvers.placement.price_cases import overwritten
+from tests.problems.placement import machine, random_graph, working_set
+from tests.solvers.placement.bounds.price_cases import overwritten
 
 
 def ideal_of(problem: Placement) -> int:

@@ -12,11 +12,11 @@ import pytest
 import lowtide as lt
 from lowtide.models.plan import Plan
 from lowtide.models.problems.problem import Problem
-from tests.distributed_problems import problem_of as distributed_problem
 from tests.effort import share
-from tests.makespan_problems import problem_of_identical, problem_with_kinds
 from tests.mutated_schedules import mutate
 from tests.oracles.schedule_rules import end_of, faults
+from tests.problems.distributed import problem_of as distributed_problem
+from tests.problems.makespan import problem_of_identical, problem_with_kinds
 from tests.solvers.streams.devices import question
 
 

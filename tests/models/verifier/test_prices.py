@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.prices import price_bound
+from lowtide.formulations.placement.bounds.prices import price_bound
 from lowtide.instances.formats.native_certificate import decode_certificate, encode_certificate
 from lowtide.models.errors import InstanceError
 from lowtide.models.problems.placement import Placement
@@ -29,8 +29,8 @@ from tests.effort import seeds
 from tests.models.verifier.certificates import changed, ideal_of, random_placement
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.price_certificates import GRAPH, LEAST, PROOF, SETTING, bad_prices, signed
-from tests.placement_cases import behind, machine, tiny_placement
-from tests.solvers.placement.price_cases import any_prices
+from tests.problems.placement import behind, machine, tiny_placement
+from tests.solvers.placement.bounds.price_cases import any_prices
 
 
 def setting_of(problem: Placement) -> Setting:

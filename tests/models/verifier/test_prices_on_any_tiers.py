@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.prices import Prices, price_bound
-from lowtide.formulations.placement.windows import Window
+from lowtide.formulations.placement.bounds.prices import Prices, price_bound
+from lowtide.formulations.placement.bounds.windows import Window
 from lowtide.instances.formats.native_certificate import decode_certificate, encode_certificate
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
@@ -24,9 +24,9 @@ from tests.effort import seeds
 from tests.models.verifier.certificates import changed, ideal_of
 from tests.oracles.brute_tiers import TooLarge, faster
 from tests.oracles.random_placement import random_placement
-from tests.placement_cases import behind, machine, random_graph, working_set
+from tests.problems.placement import behind, machine, random_graph, working_set
+from tests.solvers.placement.bounds.price_cases import any_prices
 from tests.solvers.placement.machines import bypass
-from tests.solvers.placement.price_cases import any_prices
 
 BOTH = pytest.mark.parametrize("accounting", list(Accounting))
 

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.releases import best_release, best_release_of_orders
+from lowtide.formulations.placement.bounds.releases import best_release, best_release_of_orders
 from lowtide.instances import decode_certificate, encode_certificate, write_graph
 from lowtide.models.problems.placement import Placement
 from lowtide.models.setting import Setting
@@ -18,7 +18,7 @@ from lowtide.models.verifier.proofs.release import ReleaseProof, released_time
 from tests.commands import answer, within
 from tests.oracles.brute_force import topological_orders
 from tests.oracles.release_certificates import BENCH, GRAPH, RIGHT, SETTING, bad_releases, released
-from tests.placement_cases import machine, random_graph
+from tests.problems.placement import machine, random_graph
 from tests.random_plans import random_machine
 from tests.strategies import random_graph as any_graph
 

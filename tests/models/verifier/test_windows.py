@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.prices import price_bound, window_prices
-from lowtide.formulations.placement.releases import ideal_time
-from lowtide.formulations.placement.windows import Window, disjoint, windows
+from lowtide.formulations.placement.bounds.prices import price_bound, window_prices
+from lowtide.formulations.placement.bounds.releases import ideal_time
+from lowtide.formulations.placement.bounds.windows import Window, disjoint, windows
 from lowtide.instances.formats.native_certificate import decode_certificate, encode_certificate
 from lowtide.models.certificate import Certificate
 from lowtide.models.graph import Accounting
@@ -27,8 +27,8 @@ from lowtide.solvers.placement.bounds.prices import sample_data, unsampled
 from tests.effort import seeds
 from tests.models.verifier.certificates import changed, random_placement
 from tests.oracles.price_certificates import NARROW, PROOF, SUM, TURNS, WINDOWS, in_parts, signed
-from tests.solvers.placement.claim_cases import BOTH, never_faster, small
-from tests.solvers.placement.price_cases import any_prices
+from tests.solvers.placement.bounds.claim_cases import BOTH, never_faster, small
+from tests.solvers.placement.bounds.price_cases import any_prices
 
 ALONE = (94, 106, 122, 282, 297)
 """Seeds of `small` whose windows prove more one by one than their prices together, under ``replace``."""

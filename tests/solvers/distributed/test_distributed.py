@@ -17,9 +17,9 @@ from lowtide.solvers.distributed.heft import ListScheduler, upward_ranks
 from lowtide.solvers.distributed.lists import Some, offer_heft, on_some, sets_of_memories
 from lowtide.solvers.distributed.models import solve_on_some
 from tests.commands import refused
-from tests.distributed_problems import on_one_memory, optimum, problem_of, scarce_at_the_start
 from tests.effort import seeds
 from tests.oracles.brute_makespan import fastest_schedule
+from tests.problems.distributed import on_one_memory, optimum, problem_of, scarce_at_the_start
 
 FOUR = lt.load_machine("v100x4-16g-nvlink")
 

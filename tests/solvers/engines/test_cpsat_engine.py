@@ -15,7 +15,7 @@ from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.engines.cpsat import _is_wide, check_options, set_parameters, solve_cpsat
 from lowtide.solvers.engines.master import Master
 from lowtide.solvers.peak.models import search_defaults
-from tests.peak_solving import FORMULATIONS
+from tests.problems.peak import FORMULATIONS
 
 PROBLEM = lt.Peak(lt.load("gen:randwire?n=14&seed=1"))
 

@@ -18,9 +18,9 @@ from lowtide.solvers.engines import highs_scaling
 from lowtide.solvers.engines.highs import read_program, solve_highs
 from lowtide.solvers.engines.highs_scaling import Program, scale
 from lowtide.solvers.registry import ROOMS
-from tests.placement_cases import machine
+from tests.problems.placement import machine
 from tests.solvers.model_problems import problem_of
-from tests.solvers.placement.autotm_cases import case
+from tests.solvers.placement.autotm.cases import case
 from tests.solvers.placement.graphs import spill
 from tests.strategies import random_graph
 

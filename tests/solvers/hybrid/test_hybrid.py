@@ -16,8 +16,8 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.hybrid.knapsack import Swaps, exact
 from lowtide.solvers.hybrid.piper import ideals_of, solve_ideals
 from tests.effort import seeds
-from tests.hybrid_problems import random_hybrid, random_stages
 from tests.oracles.brute_hybrid import best, objective
+from tests.problems.hybrid import random_hybrid, random_stages
 
 
 def test_piper_finds_what_exhaustive_search_finds() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import lowtide as lt
 from tests.effort import share
-from tests.hybrid_problems import random_hybrid, random_stages
 from tests.oracles.brute_hybrid import objective
+from tests.problems.hybrid import random_hybrid, random_stages
 
 KINDS = ("t1", "t2", "t3", "t4", "t9", "t0", "t01", "t-1", "cpu", "", "t", "T2", "t2 ", "t٢", "t1000000000")
 ODD: tuple[Any, ...] = (-1, 0, True, 1.0, "1", None, 10**30, (0,), 2**70)

@@ -16,8 +16,8 @@ from lowtide.solvers.makespan.lists.filling import fill, target_of
 from lowtide.solvers.makespan.lists.filling_kernel import NEVER, decode, exchange
 from lowtide.solvers.makespan.lists.layout import shop_of
 from lowtide.solvers.makespan.lists.list_kernel import schedule
-from tests.makespan_problems import optimum, problem_of_identical
 from tests.oracles.brute_makespan import live_bytes
+from tests.problems.makespan import optimum, problem_of_identical
 from tests.strategies import random_graph
 
 

@@ -17,8 +17,8 @@ from lowtide.solvers.makespan.lists.layout import shop_of
 from lowtide.solvers.makespan.lists.list_kernel import schedule
 from lowtide.solvers.makespan.lists.method import in_sequence
 from tests.effort import chosen
-from tests.makespan_problems import optimum, problem_of_identical, problem_with_kinds
 from tests.oracles.brute_force import brute_force_peak
+from tests.problems.makespan import optimum, problem_of_identical, problem_with_kinds
 
 
 def chunks(start: int) -> Sequence[int]:

@@ -12,9 +12,9 @@ from lowtide.solvers.makespan.labels.ideals import Known, find_ideals, nothing_s
 from lowtide.solvers.makespan.labels.shape import shape_of
 from lowtide.solvers.makespan.labels.together import find_sets
 from tests.effort import seeds, share
-from tests.label_cases import prepared, random_tree, small_problem
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.brute_makespan import live_bytes
+from tests.problems.labels import prepared, random_tree, small_problem
 
 
 def test_whatever_runs_together_in_an_optimal_schedule_lies_in_one_of_the_sets() -> None:

@@ -31,9 +31,9 @@ from lowtide.solvers.makespan.lists.method import in_sequence
 from lowtide.solvers.makespan.lists.series import in_series, joined, solve_in_series
 from lowtide.solvers.parts import Part
 from tests.effort import seeds, share
-from tests.label_cases import makespan_of, one_pass, prepared, random_tree, small_problem
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.brute_makespan import fastest_schedule
+from tests.problems.labels import makespan_of, one_pass, prepared, random_tree, small_problem
 from tests.strategies import random_graph
 
 

@@ -13,8 +13,8 @@ from lowtide.solvers.makespan.lists.layout import shop_of
 from lowtide.solvers.makespan.lists.list_kernel import schedule
 from lowtide.solvers.makespan.lists.window_kernel import anneal, cut, reschedule
 from lowtide.solvers.makespan.lists.windows import improve_by_windows
-from tests.makespan_problems import problem_of_identical
 from tests.oracles.brute_makespan import fastest_schedule, live_bytes
+from tests.problems.makespan import problem_of_identical
 from tests.strategies import random_graph
 
 

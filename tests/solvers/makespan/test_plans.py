@@ -15,7 +15,7 @@ from lowtide.models.graph import Accounting, Mode
 from lowtide.models.machine import Tier
 from lowtide.models.plan import Free, Plan, Run
 from lowtide.models.verifier.verdict import Verification
-from tests.makespan_problems import problem_of_identical, problem_with_kinds
+from tests.problems.makespan import problem_of_identical, problem_with_kinds
 
 
 class Case(NamedTuple):

@@ -15,8 +15,8 @@ from lowtide.solvers.makespan.bounds.bounds import critical_path, load, memory_a
 from lowtide.solvers.makespan.lists.layout import shop_of
 from lowtide.solvers.makespan.lists.list_kernel import schedule
 from tests.effort import share
-from tests.makespan_problems import optimum, problem_of_identical
 from tests.oracles.brute_makespan import live_bytes
+from tests.problems.makespan import optimum, problem_of_identical
 
 
 def tight_problem(seed: int) -> tuple[lt.Makespan, tuple[int, ...]]:

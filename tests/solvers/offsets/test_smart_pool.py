@@ -19,7 +19,7 @@ from lowtide.models.verifier.allocation import verify_allocation
 from lowtide.solvers.offsets.smart_pool import colour, crosses_the_end
 from tests.effort import many
 from tests.oracles.brute_offsets import brute_offsets, random_set
-from tests.placement_cases import machine, training_problem
+from tests.problems.placement import machine, training_problem
 
 
 @many(100)

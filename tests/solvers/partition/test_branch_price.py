@@ -17,7 +17,7 @@ from lowtide.solvers.partition import auto
 from lowtide.solvers.partition.branch_price import KIND, Pricing, Rule, Search, solve_branch_price
 from tests.effort import seeds
 from tests.oracles.brute_partition import best
-from tests.partition_problems import random_partition
+from tests.problems.partition import random_partition
 
 
 def tight(seed: int) -> lt.Partition:

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import combinations, pairwise, product
 
 import lowtide as lt
-from tests.partition_problems import CHAIN, KEPT, PASSED, WEIGHTS, chain_of
+from tests.problems.partition import CHAIN, KEPT, PASSED, WEIGHTS, chain_of
 
 THREE, FOUR = (140, 180, 200, 220, 400, 600), (180, 220, 400, 500, 600)
 """Memories on three and on four devices, in bytes."""

@@ -18,7 +18,7 @@ from tests.effort import seeds
 from tests.formulations.cases.case import proved
 from tests.formulations.cases.partition import one_after_another, partition
 from tests.oracles.brute_partition import best, objective
-from tests.partition_problems import random_latency, random_split
+from tests.problems.partition import random_latency, random_split
 
 
 def test_no_latency_is_below_the_cuts_of_a_path() -> None:

@@ -22,7 +22,7 @@ from lowtide.solvers.partition.ideals import ideals_of
 from lowtide.solvers.partition.published import balanced
 from tests.effort import seeds
 from tests.oracles.brute_partition import best, least_block, objective
-from tests.partition_problems import CHAIN, KEPT, PASSED, WEIGHTS, chain_of, random_partition, random_split
+from tests.problems.partition import CHAIN, KEPT, PASSED, WEIGHTS, chain_of, random_partition, random_split
 from tests.strategies import random_graph
 
 

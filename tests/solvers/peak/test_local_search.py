@@ -22,7 +22,7 @@ from lowtide.solvers.peak.orders.order_kernel import advance, anneal, delay, ord
 from lowtide.solvers.peak.search.state_space import state_space
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, order_peak
-from tests.peak_solving import DEFAULTS
+from tests.problems.peak import DEFAULTS
 from tests.strategies import graphs, random_graph
 
 CHECKED = many(100)

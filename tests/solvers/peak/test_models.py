@@ -13,7 +13,7 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.peak.search.rounds import take_first_steps
 from tests.effort import many, seeds
 from tests.oracles.brute_force import brute_force_peak
-from tests.peak_solving import FORMULATIONS
+from tests.problems.peak import FORMULATIONS
 from tests.strategies import graphs, random_graph
 
 METHODS = tuple(FORMULATIONS)

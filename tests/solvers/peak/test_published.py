@@ -18,7 +18,7 @@ from lowtide.solvers.peak.orders.serenity import solve_serenity
 from lowtide.solvers.registry import METHODS
 from tests.effort import many
 from tests.oracles.brute_force import brute_force_peak, order_peak
-from tests.peak_solving import DEFAULTS
+from tests.problems.peak import DEFAULTS
 from tests.strategies import graphs, random_graph
 
 CHECKED = many(100)

@@ -26,7 +26,7 @@ from lowtide.solvers.trees.blocks import block, height_of, in_parallel, ops_of
 from tests.effort import seeds
 from tests.oracles.brute_force import must_precede, topological_orders
 from tests.oracles.least_peak import least_peak
-from tests.peak_solving import DEFAULTS
+from tests.problems.peak import DEFAULTS
 from tests.strategies import random_graph
 
 ACCOUNTINGS = (Accounting.COEXIST, Accounting.REPLACE)

@@ -12,7 +12,7 @@ from lowtide.solvers.pipeline.lists import list_orders
 from lowtide.solvers.pipeline.rules import peaks
 from lowtide.solvers.pipeline.trivial import one_at_a_time
 from tests.effort import seeds
-from tests.pipeline_problems import small
+from tests.problems.pipeline import small
 
 
 def test_schedules_fit_wherever_one_micro_batch_does() -> None:

@@ -16,7 +16,7 @@ from lowtide.models.derived.device_orders import _largest_mean
 from lowtide.solvers.pipeline.rules import RULES, peaks
 from tests.effort import seeds, share
 from tests.oracles.brute_pipeline import least, simulated
-from tests.pipeline_problems import small
+from tests.problems.pipeline import small
 
 TIMES = ((1, 1), (1, 2), (2, 1), (3, 5), (7, 4), (10, 21), (18, 30), (5, 5))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import lowtide as lt
 from lowtide.models.machine import Access, Channel, Machine, Processor, Tier
-from tests.placement_cases import machine
+from tests.problems.placement import machine
 
 
 def two_tiers(memory: int | None, rate: int) -> Machine:

@@ -16,7 +16,7 @@ from lowtide.solvers.placement.serial import search
 from lowtide.solvers.placement.traits import ONCE_ONLY, Trait, traits
 from lowtide.solvers.registry import METHODS, capability_matrix
 from tests.effort import seeds
-from tests.placement_questions import mixture, questions
+from tests.problems.placement_questions import mixture, questions
 
 SECONDS = 0.02
 """Of each method: what it refuses it says at once."""

@@ -8,7 +8,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.solvers.registry import METHODS
-from tests.placement_questions import questions
+from tests.problems.placement_questions import questions
 
 SECONDS = 1.0
 """Of each of the 40 methods; few take them."""

@@ -19,7 +19,7 @@ from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.oracles.brute_tiers import faster
 from tests.oracles.feasible_placement import TooLarge, is_feasible
 from tests.oracles.random_placement import random_placement
-from tests.placement_cases import machine, tiny_placement, working_set
+from tests.problems.placement import machine, tiny_placement, working_set
 
 REPLACE, COEXIST = Accounting.REPLACE, Accounting.COEXIST
 

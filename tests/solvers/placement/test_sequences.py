@@ -9,7 +9,7 @@ from lowtide.solvers.clock import Clock
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.parts import refusal
 from lowtide.solvers.placement.auto import PARTS
-from lowtide.solvers.placement.planner.planner import planned, portfolio
+from lowtide.solvers.placement.planner.method import planned, portfolio
 from lowtide.solvers.placement.sequences import (
     Runs,
     Steps,

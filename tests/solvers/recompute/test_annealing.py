@@ -13,7 +13,7 @@ from lowtide.formulations.recompute.data import RecomputeData, fits, levels, rec
 from lowtide.solvers.recompute.heuristics.annealing import anneal_runs, case_of
 from lowtide.solvers.recompute.heuristics.runs_kernel import INVALID, NEVER, anneal, excess
 from tests.oracles.brute_recompute import fastest_recomputation
-from tests.recompute_problems import needed, tight_problem
+from tests.problems.recompute import needed, tight_problem
 
 
 def annealed(data: RecomputeData, seed: int = 0, rounds: int = 3) -> list[list[int]]:

@@ -39,7 +39,7 @@ from lowtide.solvers.recompute.models.rounding import rounded
 from tests.effort import share
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.brute_stages import fastest_in_stages
-from tests.recompute_problems import (
+from tests.problems.recompute import (
     chain_with_disk,
     chained,
     check_values,

@@ -12,7 +12,7 @@ from lowtide.formulations.recompute.data import recompute_data
 from lowtide.solvers.recompute.models.least_memory import least_need, none_fits
 from tests.effort import seeds
 from tests.oracles.brute_recompute import fastest_recomputation
-from tests.recompute_problems import needed, tight_problem, with_disk
+from tests.problems.recompute import needed, tight_problem, with_disk
 from tests.strategies import random_graph
 
 

@@ -13,7 +13,7 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.recompute.models.moments import round_moments
 from lowtide.solvers.recompute.models.rounding import from_moments
 from tests.oracles.brute_recompute import fastest_recomputation
-from tests.recompute_problems import tight_problem
+from tests.problems.recompute import tight_problem
 
 
 def test_runs_are_those_that_what_is_kept_makes_necessary() -> None:

@@ -9,12 +9,12 @@ import pytest
 import lowtide as lt
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement.orders.ordered import mutated
+from lowtide.solvers.placement.reductions.orders import mutated
 from lowtide.solvers.recompute.auto import IN_ANOTHER_ORDER, PARTS
 from lowtide.solvers.recompute.orders import BestOrder
 from tests.effort import seeds
 from tests.oracles.brute_recompute import fastest_recomputation
-from tests.recompute_problems import tight_problem, with_disk
+from tests.problems.recompute import tight_problem, with_disk
 
 GRAPHS = [f"gen:layered?layers={k}&width=4&seed={s}" for k in (3, 5) for s in seeds(8, 3)]
 

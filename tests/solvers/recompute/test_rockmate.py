@@ -14,7 +14,7 @@ from lowtide.solvers.recompute.blocks.within import sweeps_of, way_of, within
 from lowtide.solvers.recompute.heuristics.segments import turn
 from tests.effort import seeds
 from tests.oracles.brute_recompute import fastest_recomputation
-from tests.recompute_problems import needed
+from tests.problems.recompute import needed
 from tests.solvers.recompute.layers import STEPS, layers, slower_than_once, tight
 from tests.strategies import random_graph
 

@@ -15,7 +15,7 @@ from lowtide.solvers.recompute.chains.tiered import SlowTier, tiered_chain
 from tests.oracles.brute_chain import fastest_chain
 from tests.oracles.brute_recompute import fastest_recomputation
 from tests.oracles.naive_h_revolve import naive_h_revolve
-from tests.recompute_tiers import bench
+from tests.problems.recompute_tiers import bench
 
 COMPUTED = {
     ((1, 2), ((4, 7),)): (121, 296, 978, 2418),

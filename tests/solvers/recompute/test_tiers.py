@@ -14,7 +14,7 @@ from lowtide.solvers.recompute.models.paging import paging
 from tests.commands import answer
 from tests.effort import chosen
 from tests.oracles.brute_recompute import fastest_recomputation
-from tests.recompute_tiers import WAYS, bench, small_problem, with_tiers
+from tests.problems.recompute_tiers import WAYS, bench, small_problem, with_tiers
 
 
 def solved(problem: lt.Recompute) -> lt.Result:

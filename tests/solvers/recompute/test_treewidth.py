@@ -24,7 +24,7 @@ from lowtide.solvers.recompute.heuristics.treewidth import (
     with_outer,
 )
 from tests.oracles.brute_recompute import fastest_recomputation
-from tests.recompute_problems import tight_problem
+from tests.problems.recompute import tight_problem
 from tests.strategies import random_graph
 
 STEPS = ("gen:sp?n=7,train=1,seed=1", "gen:skipchain?n=7,train=1", "catalogue:llama-block-train")

@@ -1,0 +1,1 @@
+"""AutoTM's form: a walk through the tiers for each tensor."""

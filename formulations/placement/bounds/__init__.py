@@ -1,0 +1,1 @@
+"""Bounds on the time of any placement."""

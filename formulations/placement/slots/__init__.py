@@ -1,0 +1,1 @@
+"""The slot model in bytes and in whole tensors, and the models in whole numbers near its solution."""

@@ -1,0 +1,63 @@
+"""The slot model in whole bytes and ns, near a solution of its linear program, in CP-SAT.
+
+Data, variables, objective and what it is good for: see `rounded`. Minimize the cost of the changes,
+subject to
+
+1. the rows of the program in changes;
+2. the cost of the changes is at least what is known of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .rounded import Near
+
+ENGINE = "cpsat"
+
+Value = Callable[[Any], int]
+
+
+@dataclass(frozen=True)
+class NearCpsat:
+    """The CP-SAT model and its variables, by those of the program."""
+
+    near: Near
+    model: Any
+    change: dict[int, Any]
+
+
+def build(near: Near) -> NearCpsat:
+    """Return the model; its objective is the cost of the changes in ns.
+
+    Examples
+    --------
+    >>> from lowtide.formulations.linear_program import ProgramBuilder
+    >>> from lowtide.formulations.placement.slots.rounded import near
+    >>> builder = ProgramBuilder(1, 1)
+    >>> stall = builder.variable(10, 1, cost=1)
+    >>> builder.row([(stall, 12)], 50, 1)
+    >>> len(build(near(builder.done(), [4.2], distance=3)).change)
+    1
+    """
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    change = {j: model.new_int_var(low, high, f"change {j}") for j, (low, high) in near.change.items()}
+
+    def total(some: list[int], factors: list[int]) -> Any:
+        return cp_model.LinearExpr.weighted_sum([change[j] for j in some], factors)
+
+    for some, factors, low in near.rows:
+        model.add(total(some, factors) >= low)  # (1)
+    cost = total(*near.cost())
+    model.add(cost >= near.least)  # (2)
+    model.minimize(cost)
+    return NearCpsat(near, model, change)
+
+
+def decode(built: NearCpsat, value: Value) -> list[int] | None:
+    """Return the variables of the program; None if a row is broken."""
+    return built.near.values(lambda j: value(built.change[j]))

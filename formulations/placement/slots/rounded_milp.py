@@ -1,0 +1,66 @@
+"""The slot model in whole bytes and ns, near a solution of its linear program, as a MILP.
+
+Data, variables, objective and what it is good for: see `rounded`. Minimize the cost of the changes,
+subject to
+
+1. the rows of the program in changes;
+2. the cost of the changes is at least what is known of it.
+
+A solver of MILPs lets rows be broken by a little: `decode` tries them all in integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...pyomo_terms import linear
+from .rounded import Near
+
+ENGINE = "milp"
+
+Value = Callable[[Any], float]
+
+
+@dataclass(frozen=True)
+class NearMilp:
+    """The Pyomo model; its variables are those of the program."""
+
+    near: Near
+    model: Any
+
+
+def build(near: Near) -> NearMilp:
+    """Return the model; its objective is the cost of the changes in ns.
+
+    Examples
+    --------
+    >>> from lowtide.formulations.linear_program import ProgramBuilder
+    >>> from lowtide.formulations.placement.slots.rounded import near
+    >>> builder = ProgramBuilder(1, 1)
+    >>> stall = builder.variable(10, 1, cost=1)
+    >>> builder.row([(stall, 12)], 50, 1)
+    >>> len(build(near(builder.done(), [4.2], distance=3)).model.rows)
+    2
+    """
+    import pyomo.environ as pyo
+
+    model = pyo.ConcreteModel(name="slots near")
+    model.change = pyo.Var(list(near.change), domain=pyo.Integers, bounds=lambda _, j: near.change[j])
+    model.rows = pyo.ConstraintList()
+
+    def total(some: list[int], factors: list[int]) -> Any:
+        return linear([model.change[j] for j in some], factors)
+
+    for some, factors, low in near.rows:
+        model.rows.add((low, total(some, factors), None))  # (1)
+    cost = total(*near.cost())
+    model.rows.add((near.least, cost, None))  # (2)
+    model.objective = pyo.Objective(expr=cost)
+    return NearMilp(near, model)
+
+
+def decode(built: NearMilp, value: Value) -> list[int] | None:
+    """Return the variables of the program; None if a row is broken."""
+    return built.near.values(lambda j: round(value(built.model.change[j])))

@@ -1,0 +1,1 @@
+"""TMOF's form: swaps in slots of ops."""

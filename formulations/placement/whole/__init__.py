@@ -1,0 +1,1 @@
+"""Plans of whole tensors, as intervals on processor and channels."""

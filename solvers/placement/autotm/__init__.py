@@ -1,0 +1,1 @@
+"""AutoTM's form: rounds by prices and the model itself."""

@@ -1,1 +1,0 @@
-"""Methods that solve a formulation, and the plans of their solutions."""

@@ -1,0 +1,1 @@
+"""What makes one question of another: modes, orders, indirect tiers, latencies, demands, processors."""

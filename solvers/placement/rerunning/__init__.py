@@ -1,0 +1,1 @@
+"""Searches for which ops run again, beside copies."""

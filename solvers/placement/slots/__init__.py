@@ -1,0 +1,1 @@
+"""The slot model: bytes, whole tensors, and plans in whole bytes and nanoseconds near its solution."""

@@ -1,0 +1,1 @@
+"""TMOF's model of swaps."""

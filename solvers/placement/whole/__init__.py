@@ -1,0 +1,1 @@
+"""Plans of whole tensors: intervals, batches and event orders."""

@@ -1,0 +1,1 @@
+"""What planner and simulator share: chunks of tensors."""
