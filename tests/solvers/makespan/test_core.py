@@ -41,7 +41,7 @@ def test_core_of_all_ops_is_the_whole() -> None:
 def test_larger_and_larger_cores_bound_the_whole_until_one_is_not_solved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lowtide.solvers.makespan.bounds.core.CORES", (3, 5, 7, 16))
+    monkeypatch.setattr("lowtide.solvers.makespan.bounds.core.CORES", (3, 5, 7, 18))
     problem, asked = lt.Makespan(lt.load("gen:randwire?n=16&seed=2"), processors=2), list[int]()
 
     def solve(core: lt.Makespan, inner: Context, most: int) -> Outcome:
