@@ -169,7 +169,7 @@ ROOM = Room(
     bound=".placement.bounds.cheap:raise_cheap_bounds",
     demanded=(".placement.reductions.demands:solve_demanding", DEMANDED),
     largest=True,
-    ideal="..formulations.placement.releases:ideal_time",
+    ideal="..formulations.placement.bounds.releases:ideal_time",
     bare={"cpsat": ".bare:windows", "slot-milp": ".bare:slots"},
     exports={
         "cpsat": Export(
