@@ -3,7 +3,7 @@
 ==========================  ==============================================================
 ``{methods} peak``          a table of a problem's methods, with what they prove and source
 ``{options} peak``          the options of its methods
-``{capabilities} placement``  which traits of questions its methods serve
+``{capabilities} placement``  which traits of questions its methods support
 ``{formulations} peak``     the pages of mathematics of `lowtide.formulations.peak`
 ``{policies} placement``    what its policies do, step by step
 ``{committed} NAME``        the text of a committed experiment
@@ -97,7 +97,7 @@ class Options(_Markdown):
 
 
 class Capabilities(_Markdown):
-    """Which traits of questions the methods of a problem serve, as they declare."""
+    """Which traits of questions the methods of a problem support, as they declare."""
 
     def text(self) -> str:
         """Return a table, and who the others are."""
@@ -107,7 +107,7 @@ class Capabilities(_Markdown):
         lines = [_row("a question with", *heads), _row(*["---"] * (len(groups) + 1))]
         every = [trait for trait, row in matrix.items() if {*row} == {"yes"}]
         lines += [_row(trait, *row) for trait, row in matrix.items() if trait not in every]
-        lines += ["", f"Others: {', '.join(f'`{x}`' for x in largest)}. All serve: {', '.join(every)}."]
+        lines += ["", f"Others: {', '.join(f'`{x}`' for x in largest)}. All support: {', '.join(every)}."]
         return "\n".join(lines)
 
 
