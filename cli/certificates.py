@@ -162,8 +162,8 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
     of_peak = found["unit"] == "bytes"
     words = {"states": "states", "descents": "claims", "cut": "multipliers", "stacks": "steps"}
     words |= {
-        "prices": "ways of bytes",
-        "windows": "ways of bytes",
+        "prices": "byte paths",
+        "windows": "byte paths",
         "flow": "arcs",
         "pools": "steps",
         "lags": "pairs of ops",

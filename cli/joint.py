@@ -95,7 +95,7 @@ def solved(args: argparse.Namespace, given: dict[str, object]) -> Found:
     if found.result is not None and (own := found.result.bound) is not None:
         together["bound_of_these"] = own
         gap = format_gap(relative_gap(found.result.objective, own))
-        rows.append(("these stages", f"{found.result.status}, bound {exact_value(own, 'ns')}, gap {gap}"))
+        rows.append(("these cuts", f"{found.result.status}, bound {exact_value(own, 'ns')}, gap {gap}"))
     return result, loaded, {"joint": together}, rows
 
 

@@ -307,7 +307,7 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
     from ..models.units import exact_value, format_gap
 
     stopped = f", stopped by {result.reason}" if result.reason in ("time", "memory") else ""
-    stopped = {"interrupted": ", interrupted", "exhausted": ", nothing left to try"}.get(
+    stopped = {"interrupted": ", interrupted", "exhausted": ", search exhausted"}.get(
         result.reason or "", stopped
     )
     rows = [
@@ -321,7 +321,7 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
     if result.objective is not None:
         rows.append(("objective", exact_value(result.objective, result.unit)))
     if result.bound is not None:
-        proof = {"exact": "exact", "floating": "to floating point"}.get(result.proof or "", "unknown")
+        proof = {"exact": "exact", "floating": "floating-point"}.get(result.proof or "", "unknown")
         kind = "" if result.bound_kind is None else f" by {result.bound_kind}"
         rows.append(("bound", f"{exact_value(result.bound, result.unit)}{kind}, proof {proof}"))
         rows.append(("gap", format_gap(result.gap)))

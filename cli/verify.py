@@ -256,7 +256,7 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
         ("verdict", "valid" if found["valid"] else invalid(faults)),
     ]
     if found["start"] is not None:
-        rows.append(("may start", found["start"]))
+        rows.append(("start tiers", found["start"]))
     for words, key in (("peak in", "peaks"), ("allocated in", "heights")):
         rows += [(f"{words} {tier}", exact_bytes(value)) for tier, value in (found[key] or {}).items()]
     for words, key in (("reference order", "reference_peak"), ("best known", "best_known")):

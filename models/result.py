@@ -111,7 +111,7 @@ class Result:
         Proved lower bound (of `parallel-memory`, which is maximized, upper bound); None if there is none.
     reason
         Why it stopped before a proof: "time", "memory", "interrupted", "crash"; "exhausted" if `auto` had
-        nothing left to try; None of a method that ended by itself.
+        search exhausted; None of a method that ended by itself.
     proof
         "exact" (integer reasoning) or "floating" (a MILP solver's, rounded up to the next integer
         with a margin); None without a bound.

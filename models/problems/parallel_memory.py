@@ -139,7 +139,7 @@ class ParallelMemory(Problem):
         moment = self.read(judgement.plan)
         running = [self.graph.ops[i].name for i in moment.running]
         count = len(moment.finished)
-        return [Fact("finished", count, f"{count} ops"), Fact("running", running, counted(running))]
+        return [Fact("ended", count, f"{count} ops"), Fact("running", running, counted(running))]
 
     def _check(self, moment: Moment) -> None:
         n, before = len(self.graph.ops), precedence(self.graph).predecessors

@@ -54,7 +54,7 @@ class Placement(Problem):
     start
         By kind of tensor, the tiers where it may be at time 0; kinds that are not named may start anywhere.
         In a period nothing of it is in another tier then, nor under way to one.
-        Default: of a single run, inputs in the outermost tier; periodic, everything anywhere, for the inputs
+        Default: of a single run, inputs in the outermost tier; periodic, every tier, for the inputs
         of an iteration are brought during the one before, into rooms of their own.
     order
         "reference": each processor runs its ops in the graph's order. "free": in any in which they read and
@@ -113,8 +113,7 @@ class Placement(Problem):
         "start.": Parameter(
             "",
             "tiers where tensors of a kind may be at time 0, or anywhere; repeatable; kinds that are not "
-            "named may start in every tier (default: everything anywhere with --periodic, else inputs in the "
-            "last tier)",
+            "named may start in every tier (default: every tier with --periodic, else inputs in the last tier)",
             kind="tiers",
         ),
         "replicas": Parameter(1, "copies of the graph, one for each of the first N processors", flag=False),
@@ -322,7 +321,7 @@ class Placement(Problem):
         if judgement.plan is not None and judgement.plan.start_tiers is not None:
             starts = judgement.plan.start_tiers
             tiers = {kind: list(some) for kind, some in sorted(starts.items())}
-            rows.append(Fact("may start", tiers, start_words(starts, judgement.plan)))
+            rows.append(Fact("start tiers", tiers, start_words(starts, judgement.plan)))
         if self.recompute:
             rows.append(Fact("runs again", verdict.recomputed, str(verdict.recomputed)))
         return [*rows, *peak_facts(verdict), *traffic_facts(verdict)]
@@ -333,7 +332,7 @@ def start_words(starts: Mapping[str, Iterable[str]], plan: Plan) -> str:
     every = {tier.name for tier in plan.machine.tiers}
     rules = [(kind, list(some)) for kind, some in sorted(starts.items()) if set(some) != every]
     said = [f"{kind} in {' or '.join(some) or 'no tier'}" for kind, some in rules]
-    return ", ".join([*said, "all else anywhere"]) if said else "everything anywhere"
+    return ", ".join([*said, "others in any tier"]) if said else "any tier"
 
 
 def _meant_tiers(text: str, tiers: list[str], devices: list[str], where: str) -> Tiers:

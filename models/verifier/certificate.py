@@ -42,7 +42,7 @@ class CertificateVerdict(Written):
     kind, bound
         Of the certificate; bytes or ns.
     checked
-        How many states (of ``states``), claims (``descents``), multipliers (``cut``), ways of bytes
+        How many states (of ``states``), claims (``descents``), multipliers (``cut``), byte paths
         (``prices``, ``windows``), pairs of ops (``lags``) or arcs (``flow``) were checked.
     witness
         The first thing that does not hold; empty if valid.

@@ -42,7 +42,7 @@ def test_a_bound_is_proved_and_confirmed(folder: Path, method: str, period: tupl
     assert (both["valid"], both["plan_valid"], both["time"]) == (True, True, found["objective"])
     assert both["optimal"] is (found["objective"] == proved["bound"])
     shown = within("verify", "p.json", "--certificate", "c.json.gz", cwd=folder).stdout
-    assert "ways of bytes" in shown
+    assert "byte paths" in shown
     assert "gap" in shown
 
 
@@ -54,7 +54,7 @@ def test_windows_are_confirmed_one_by_one(folder: Path) -> None:
     assert (found["bound_kind"], found["certificate"]["kind"]) == ("windows in whole ns", "windows")
     proved = answer("verify", "--certificate", "c.json", cwd=folder)
     assert (proved["valid"], proved["bound"]) == (True, found["bound"])
-    assert "ways of bytes" in within("verify", "--certificate", "c.json", cwd=folder).stdout
+    assert "byte paths" in within("verify", "--certificate", "c.json", cwd=folder).stdout
     data = json.loads((folder / "c.json").read_text())
     data["proof"]["windows"] *= 2
     (folder / "twice.json").write_text(json.dumps(data))

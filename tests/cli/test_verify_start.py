@@ -44,13 +44,13 @@ def says(folder: Path, starts: dict[str, list[str]] | None) -> None:
 
 def test_a_plan_verifies_and_lowers_alone(folder: Path) -> None:
     found = answer("verify", "plan.json", cwd=folder)
-    assert (found["valid"], found["start"]) == (True, "input in gpu, all else anywhere (as the plan says)")
+    assert (found["valid"], found["start"]) == (True, "input in gpu, others in any tier (as the plan says)")
     lowered = answer(
         "solve", "offsets", "plan.json", "--method", "greedy", "--plan", "whole.json", cwd=folder
     )
     assert lowered["verified"]
     assert answer("verify", "whole.json", cwd=folder)["valid"]
-    assert "may start input in gpu, all else" in " ".join(
+    assert "start tiers input in gpu, others" in " ".join(
         within("verify", "whole.json", cwd=folder).stdout.split()
     )
 
@@ -59,7 +59,7 @@ def test_a_plan_that_says_nothing_has_its_inputs_in_the_last_tier(folder: Path) 
     says(folder, None)
     found = answer("verify", "plan.json", cwd=folder, status=1)
     assert {v["kind"] for v in found["violations"]} == {"start"}
-    assert found["start"] == "input in ssd, all else anywhere (the plan does not say)"
+    assert found["start"] == "input in ssd, others in any tier (the plan does not say)"
     assert "invalid plan" in refused("solve", "offsets", "plan.json", cwd=folder)
     for allowed in (
         ALLOWED,
@@ -115,16 +115,16 @@ def test_wrong_statements_are_refused(folder: Path, stated: object, message: str
 
 def test_solve_says_where_things_may_start(folder: Path) -> None:
     for arguments, starts, words in (
-        (("--periodic",), {}, "everything anywhere"),
-        ((), {"input": ["ssd"]}, "input in ssd, all else anywhere"),
+        (("--periodic",), {}, "any tier"),
+        ((), {"input": ["ssd"]}, "input in ssd, others in any tier"),
         (
             ("--start", "input=host,ssd", "--start", "weight=gpu,host"),
             {"input": ["host", "ssd"], "weight": ["gpu", "host"]},
-            "input in host or ssd, weight in gpu or host, all else anywhere",
+            "input in host or ssd, weight in gpu or host, others in any tier",
         ),
     ):
         assert answer(*SOLVE, *arguments, cwd=folder)["start_tiers"] == starts
-        assert f"may start {words} peak" in " ".join(within(*SOLVE, *arguments, cwd=folder).stdout.split())
+        assert f"start tiers {words} peak" in " ".join(within(*SOLVE, *arguments, cwd=folder).stdout.split())
         assert answer("verify", "plan.json", cwd=folder)["valid"]
 
 

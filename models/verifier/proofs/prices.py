@@ -78,7 +78,7 @@ TIERS = 3
 
 
 def check_prices(graph: Graph, setting: Setting, bound: int, proof: PricesProof) -> int:
-    """Return how many ways of bytes were priced; raise `Refused` if the prices do not prove the bound."""
+    """Return how many byte paths were priced; raise `Refused` if the prices do not prove the bound."""
     proven, ways = proven_time(graph, setting, proof)
     if bound > proven:
         raise Refused(f"bound: found {bound} ns, expected at most {proven} ns, which the prices prove")
@@ -86,7 +86,7 @@ def check_prices(graph: Graph, setting: Setting, bound: int, proof: PricesProof)
 
 
 def proven_time(graph: Graph, setting: Setting, proof: PricesProof) -> tuple[int, int]:
-    """Return the ns that no plan undercuts, and how many ways of bytes were priced.
+    """Return the ns that no plan undercuts, and how many byte paths were priced.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def setting_of_prices(graph: Graph, setting: Setting) -> Setting:
 def earned(
     graph: Graph, steps: Sequence[Step], setting: Setting, proof: PricesProof
 ) -> tuple[int, list[int], int]:
-    """Return what stalls cost at least at their charges, these charges by epoch, and the ways of bytes.
+    """Return what stalls cost at least at their charges, these charges by epoch, and the byte paths.
 
     The first in ns / (denominator * SECOND), charges in 1 / (denominator * SECOND); ops in their least modes.
     """

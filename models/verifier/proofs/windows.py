@@ -38,7 +38,7 @@ from .refused import Refused
 
 
 def check_windows(graph: Graph, setting: Setting, bound: int, proof: WindowsProof) -> int:
-    """Return how many ways of bytes were priced; raise `Refused` if the windows do not prove the bound."""
+    """Return how many byte paths were priced; raise `Refused` if the windows do not prove the bound."""
     proven, ways = windows_time(graph, setting, proof)
     if bound > proven:
         raise Refused(f"bound: found {bound} ns, expected at most {proven} ns, which the windows prove")
@@ -46,7 +46,7 @@ def check_windows(graph: Graph, setting: Setting, bound: int, proof: WindowsProo
 
 
 def windows_time(graph: Graph, setting: Setting, proof: WindowsProof) -> tuple[int, int]:
-    """Return the ns that no plan undercuts, and how many ways of bytes were priced.
+    """Return the ns that no plan undercuts, and how many byte paths were priced.
 
     Raises
     ------

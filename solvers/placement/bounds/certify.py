@@ -239,7 +239,7 @@ def proof_of(problem: Placement, found: Prices | Sequence[Window]) -> PricesProo
 
 
 def price_time(graph: Graph, setting: Setting, proof: PricesProof | WindowsProof) -> tuple[int, int]:
-    """Return the ns that the checker says a proof proves, and how many ways of bytes it priced."""
+    """Return the ns that the checker says a proof proves, and how many byte paths it priced."""
     from ....models.verifier.proofs.prices import proven_time
     from ....models.verifier.proofs.windows import windows_time
 
