@@ -247,6 +247,7 @@ def _score(graph: Graph, peak: int, given: int | None, order: list[int] | None) 
 
 
 def _print(found: dict[str, Any], graph: Graph) -> None:
+    from ..models.problems.peak import Peak
     from ..models.units import exact_bytes, format_duration, format_gap
 
     faults = found["violations"]
@@ -259,13 +260,15 @@ def _print(found: dict[str, Any], graph: Graph) -> None:
         rows.append(("start tiers", found["start"]))
     for words, key in (("peak in", "peaks"), ("allocated in", "heights")):
         rows += [(f"{words} {tier}", exact_bytes(value)) for tier, value in (found[key] or {}).items()]
-    for words, key in (("reference order", "reference_peak"), ("best known", "best_known")):
+    claim = found["claim"]
+    of = "" if claim is None or claim["problem"] == Peak.name else " of the peak"  # nothing that it claims
+    for words, key in (("reference order", "reference_peak"), (f"best known{of}", "best_known")):
         if found[key] is not None:
             rows.append((words, exact_bytes(found[key])))
     if found["bound"] is not None:
-        rows.append(("bound", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
-        rows.append(("gap", format_gap(found["gap"])))
-    if (claim := found["claim"]) is not None:
+        rows.append((f"bound{of}", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
+        rows.append((f"gap{of}", format_gap(found["gap"])))
+    if claim is not None:
         whose = f"({claim['problem']} {claim['method']})"
         if found["doubt"] is None:
             rows.append(("status", f"{found['status']}, as the plan claims {whose}"))

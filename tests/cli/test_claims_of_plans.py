@@ -39,6 +39,14 @@ def test_verify_recomputes_where_addresses_end(tmp_path: Path) -> None:
     assert answer("verify", "a.json", cwd=tmp_path)["status"] is None
 
 
+def test_what_is_known_of_the_peak_is_named_so_beside_another_claim(tmp_path: Path) -> None:
+    for problem, names in (("arena", {"bound of the peak", "gap of the peak"}), ("peak", {"bound", "gap"})):
+        solved(tmp_path, problem, "catalogue:chain", plan="k.json")
+        shown = within("verify", "k.json", cwd=tmp_path).stdout.splitlines()
+        rows = {line.partition("  ")[0] for line in shown}
+        assert {name for name in rows if name.startswith(("bound", "gap"))} == names
+
+
 @pytest.mark.parametrize("values", [{"objective": 1}, {"bound": 1}])
 def test_a_claim_that_disagrees_with_the_verifier_is_no_status(tmp_path: Path, values: object) -> None:
     solved(tmp_path, "peak", SPEC)
