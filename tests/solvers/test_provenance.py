@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -58,6 +59,12 @@ QUESTIONS: list[tuple[Problem, str, dict[str, str]]] = [
 """Each problem about graphs, by `auto`; and the methods that read provenance."""
 
 
+@cache
+def expected(k: int) -> tuple[Any, ...]:
+    question, method, options = QUESTIONS[k]
+    return facts(question, method, **options)
+
+
 @pytest.mark.parametrize("kind", STALE)
 @pytest.mark.parametrize(("question", "method", "options"), QUESTIONS, ids=lambda x: getattr(x, "name", None))
 def test_garbage_changes_no_answer(
@@ -66,7 +73,7 @@ def test_garbage_changes_no_answer(
     garbage = replace(GRAPH, provenance=dict.fromkeys(KEYS, STALE[kind]))
     assert garbage.sha256 == GRAPH.sha256
     other = replace(question, graph=garbage)  # type: ignore[type-var]
-    assert facts(other, method, **options) == facts(question, method, **options)
+    assert facts(other, method, **options) == expected(QUESTIONS.index((question, method, options)))
 
 
 @pytest.mark.parametrize("kind", STALE)

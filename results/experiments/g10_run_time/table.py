@@ -129,6 +129,7 @@ def packed(name: str) -> dict[str, Any]:
     return found
 
 
+@cache
 def graph_of(workload: str) -> lt.Graph:
     """Return the catalogue's workload, or one with its sizes and durations at another batch."""
     if workload in PUBLISHED:
