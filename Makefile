@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all the set-up on a fresh machine, then their job.
+# `make help` shows the targets. Each sets up .venv on a fresh machine, then does its job.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -15,52 +15,55 @@ SLURM  := --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: demo docs test test-slow test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets bench-placement \
-	bench-recompute clean
+.DEFAULT_GOAL := demo
+.PHONY: demo help docs test test-slow test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets \
+	bench-placement bench-recompute clean
 
-demo: $(READY)
+help: ## show the targets
+	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+demo: $(READY) ## set up .venv, solve a real training graph, verify it, draw it
 	$(BIN)/lowtide demo
 
-test: $(READY)
+test: $(READY) ## run the fast tests in JOBS processes (default 2)
 	$(TESTS) -m "not slow" --hypothesis-profile=$(PROFILE) --dist worksteal
 
-test-slow: $(READY)
+test-slow: $(READY) ## run the slow tests, on half of their random cases
 	$(TESTS) -m slow --hypothesis-profile=half $(SLURM)
 
-test-all: $(READY)
+test-all: $(READY) ## run all tests on all random cases
 	$(TESTS) --hypothesis-profile=full $(SLURM)
 
-lint: $(READY)
+lint: $(READY) ## run ruff, mypy --strict and import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# The site, in docs/_build/html; a warning is an error.
-docs: $(READY)
+docs: $(READY) ## build the site in docs/_build/html; a warning is an error
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html  # tutorials call lowtide
 
-bench: $(READY)
+bench: $(READY) ## repeat the table peak_networks (minutes)
 	$(BIN)/python -m lowtide.results.experiments peak_networks
 
-bench-compilers: $(READY)
+bench-compilers: $(READY) ## repeat the table of compilers' orders (a quarter of an hour)
 	$(BIN)/python -m lowtide.results.experiments peak_compilers
 
-bench-makespan: $(READY)
+bench-makespan: $(READY) ## repeat the tables of makespans (hours)
 	$(BIN)/python -m lowtide.results.experiments makespan_exact
 	$(BIN)/python -m lowtide.results.experiments makespan_tradeoff
 	$(BIN)/python -m lowtide.results.experiments makespan_large
 
 # MINIMALLOC: the binary, built with -O3 from github.com/google/minimalloc; OMNIMALLOC: a Python that has it.
-bench-offsets: $(READY)
+bench-offsets: $(READY) ## repeat the tables of addresses; MINIMALLOC=BINARY, OMNIMALLOC=PYTHON
 	$(BIN)/python -m lowtide.results.experiments offsets_heights
 	$(if $(MINIMALLOC),$(BIN)/python -m lowtide.results.experiments offsets_speed --minimalloc "$(MINIMALLOC)" $(if $(OMNIMALLOC),--omnimalloc "$(OMNIMALLOC)"))
 
-bench-limits: $(READY)
+bench-limits: $(READY) ## repeat the table of time limits (20 minutes)
 	$(BIN)/python -m lowtide.results.experiments limits
 
-bench-placement: $(READY)
+bench-placement: $(READY) ## repeat the tables of placement (hours)
 	$(BIN)/python -m lowtide.results.experiments placement_chains
 	$(BIN)/python -m lowtide.results.experiments placement_g10
 	$(BIN)/python -m lowtide.results.experiments placement_machines
@@ -74,7 +77,7 @@ bench-placement: $(READY)
 
 # TREES: data/trees of a clone of github.com/kulagins/tree-scheduler-refactored; without it its rows are left out.
 # Without the peer the two tables that compare with it stay.
-bench-recompute: $(READY)
+bench-recompute: $(READY) ## repeat the tables of recomputation and trees; TREES=FOLDER
 	$(BIN)/python -m lowtide.results.experiments trees $(if $(TREES),--trees "$(TREES)")
 	$(BIN)/python -m lowtide.results.experiments minio
 	-$(BIN)/python -m pip install -qq --disable-pip-version-check checkpoint_schedules==1.0.4  # the peer beside
@@ -90,5 +93,5 @@ $(READY): pyproject.toml
 	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/lowtide  # mypy reads the package under its own name
 	touch $@
 
-clean:
+clean: ## remove .venv and build files
 	rm -rf $(VENV) build dist *.egg-info

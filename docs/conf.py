@@ -26,7 +26,7 @@ extensions = [
     "directives",
 ]
 exclude_patterns = ["_build"]
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_timeout = 120

@@ -1,16 +1,16 @@
-"""Directives that make parts of pages from the package: methods, formulations, tables, flags.
+"""Directives that write parts of pages from the package: methods, formulations, tables, flags.
 
 ==========================  ==============================================================
 ``{methods} peak``          a table of a problem's methods, with what they prove and source
 ``{options} peak``          the options of its methods
 ``{capabilities} placement``  which traits of questions its methods support
 ``{formulations} peak``     the pages of mathematics of `lowtide.formulations.peak`
-``{policies} placement``    what its policies do, step by step
+``{policies} placement``    the docstrings of its policies
 ``{committed} NAME``        the text of a committed experiment
-``{flags} solve peak``      what ``lowtide solve peak --help`` says
-``{questions} all``         what each problem asks beside its instance
+``{flags} solve peak``      the output of ``lowtide solve peak --help``
+``{questions} all``         the parameters of each problem beside its instance
 ``{machines} all``          the machines that come with the suite
-``{picture} coexist``       a picture of `pictures`
+``{picture} coexist``       a picture of `pictures`; ``questions``: all problems, each a link to its page
 ==========================  ==============================================================
 """
 
@@ -48,7 +48,7 @@ PROOFS = {Proves.NOTHING: "", Proves.BOUND: "a bound", Proves.OPTIMUM: "the opti
 
 
 class _Markdown(SphinxDirective, ABC):
-    """A part of a page that is made as Markdown."""
+    """A part of a page that is written as Markdown."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -58,11 +58,11 @@ class _Markdown(SphinxDirective, ABC):
         """Return the Markdown."""
 
     def run(self) -> list[nodes.Node]:
-        """Return what the Markdown says."""
-        found = nodes.Element()
+        """Return the nodes of the Markdown."""
+        parent = nodes.Element()
         lines = StringList(self.text().splitlines(), self.get_source_info()[0])
-        self.state.nested_parse(lines, self.content_offset, found)
-        return found.children
+        self.state.nested_parse(lines, self.content_offset, parent)
+        return parent.children
 
 
 def _row(*cells: str) -> str:
@@ -100,7 +100,7 @@ class Capabilities(_Markdown):
     """Which traits of questions the methods of a problem support, as they declare."""
 
     def text(self) -> str:
-        """Return a table, and who the others are."""
+        """Return a table, and the names of the other methods."""
         groups, matrix = capability_matrix(self.arguments[0])
         largest = max(groups, key=len)
         heads = ["others" if group is largest else ", ".join(f"`{x}`" for x in group) for group in groups]
@@ -112,7 +112,7 @@ class Capabilities(_Markdown):
 
 
 class _Docstrings(SphinxDirective, ABC):
-    """The docstrings of some modules, each under a title."""
+    """The docstrings of modules, each under a title."""
 
     required_arguments = 1
 
@@ -122,14 +122,14 @@ class _Docstrings(SphinxDirective, ABC):
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each module."""
-        found: list[nodes.Node] = []
+        sections: list[nodes.Node] = []
         for title, name in self.modules():
             section = nodes.section(ids=[nodes.make_id(f"{self.arguments[0]}-{title}")], names=[title])
             section += nodes.title("", "", nodes.literal(text=title))
             text = f"```{{eval-rst}}\n.. automodule:: lowtide.{name}\n   :no-members:\n   :no-index:\n```"
             self.state.nested_parse(StringList(text.splitlines(), name), 0, section)
-            found.append(section)
-        return found
+            sections.append(section)
+        return sections
 
 
 class Formulations(_Docstrings):
@@ -144,7 +144,7 @@ class Formulations(_Docstrings):
 
 
 class Policies(_Docstrings):
-    """What the policies of a problem do, step by step."""
+    """The docstrings of the policies of a problem."""
 
     def modules(self) -> Iterator[tuple[str, str]]:
         """Yield the modules of the methods that are policies."""
@@ -179,7 +179,7 @@ class Committed(_Markdown):
 
 
 class Flags(_Markdown):
-    """What a command says of its flags."""
+    """The flags of a command."""
 
     def text(self) -> str:
         """Return the text of ``--help``."""
@@ -190,7 +190,7 @@ class Flags(_Markdown):
 
 
 class Questions(_Markdown):
-    """What problems ask beside their instance."""
+    """The parameters of problems beside their instance."""
 
     def text(self) -> str:
         """Return a table."""
@@ -208,7 +208,7 @@ class Machines(_Markdown):
     def text(self) -> str:
         """Return a table."""
         rows = [_row(f"`{name}`", meaning) for name, meaning in machine_names().items()]
-        return "\n".join(["| machine | what it is |", "|---|---|", *rows])
+        return "\n".join(["| machine | description |", "|---|---|", *rows])
 
 
 class Picture(SphinxDirective):
@@ -219,12 +219,25 @@ class Picture(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return it."""
         self.env.note_dependency(pictures.__file__)
+        if self.arguments[0] == "questions":
+            return [nodes.raw("", self._questions(), format="html")]
         drawn = f'<div class="picture">{pictures.svg(self.arguments[0])}</div>'
         return [nodes.raw("", drawn, format="html")]
 
+    def _questions(self) -> str:
+        """Return the pictures of all problems, each a link to its page."""
+        pages = {name: f"problems/{name}" for name in pictures.QUESTIONS}
+        pages["parallel-memory"] = "problems/parallel"
+        relative = self.env.app.builder.get_relative_uri
+        links = (
+            f'<a href="{relative(self.env.docname, page)}">{pictures.question(name)}</a>'
+            for name, page in pages.items()
+        )
+        return f'<div class="questions">{"".join(links)}</div>'
+
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Make the directives known."""
+    """Register the directives."""
     tables = (Methods, Options, Capabilities, Committed, Flags, Questions, Machines)
     for directive in (*tables, Formulations, Policies, Picture):
         app.add_directive(directive.__name__.lower(), directive)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from drawing import BLUE, GREEN, GREY, ORANGE, RED, VIOLET, between, box, line, node, step_line, text
-from questions import QUESTIONS, many
+from questions import QUESTIONS, many, one
+from result import systems
 
 GREY_ON_ANY = "#7d8590"
 """Read on white and on black: a picture in a file does not know its page."""
@@ -234,22 +235,32 @@ WORDS: dict[str, tuple[Callable[[], str], int, int]] = {
 PICTURES = {
     **{name: (draw, 200, 120) for name, (draw, _) in QUESTIONS.items()},
     **WORDS,
-    "questions": (many, 880, 700),
+    "questions": (many, 880, 525),
+    "systems": (systems, 400, 345),
 }
 
 
 def svg(name: str, colour: str = "") -> str:
     """Return a picture; in a page its text has the page's colour."""
     draw, width, height = PICTURES[name]
-    words = (draw.__doc__ or name).strip()
-    style = f' style="color:{colour}"' if colour else f' style="min-width:{min(width, 480)}px"'
+    style = f"color:{colour}" if colour else f"min-width:{min(width, 480)}px" if width > 400 else ""
+    return _svg(draw, width, height, (draw.__doc__ or name).strip(), style)
+
+
+def question(name: str) -> str:
+    """Return the picture of a question between its name and its words."""
+    return _svg(lambda: f'<g transform="translate(8,0)">{one(name)}</g>', 216, 168, QUESTIONS[name][1])
+
+
+def _svg(draw: Callable[[], str], width: int, height: int, words: str, style: str = "") -> str:
+    styled = f' style="{style}"' if style else ""
     head = (
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker></defs>'
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'font-family="sans-serif" role="img" aria-label="{words}"{style}>{head}{draw()}</svg>\n'
+        f'font-family="sans-serif" role="img" aria-label="{words}"{styled}>{head}{draw()}</svg>\n'
     )
 
 

@@ -128,17 +128,6 @@ def arena() -> str:
     )  # fmt: skip
 
 
-def distributed() -> str:
-    """Two devices, what the second one waits for, and the memory of one."""
-    return (
-        text(40, 18, "GPU 0", "end", 10) + box(46, 4, 44, 20, BLUE) + box(94, 4, 50, 20, BLUE)
-        + text(40, 58, "GPU 1", "end", 10) + box(104, 44, 40, 20, ORANGE) + box(148, 44, 40, 20, ORANGE)
-        + line(((88, 26), (104, 42)), BLUE, arrow=True)
-        + line(((46, 74), (188, 74)), RED, dash=True) + text(40, 78, "memory", "end", 10, RED)
-        + line(step_line((2, 4, 4, 1), 46, 106, 35.5, 6), GREEN)
-    )  # fmt: skip
-
-
 def partition() -> str:
     """A chain of layers, cut between devices, and the load of each."""
     colours = (BLUE, BLUE, ORANGE, ORANGE, ORANGE, GREEN)
@@ -181,27 +170,30 @@ def pipeline() -> str:
 QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
     "peak": (peak, "which order needs the least memory?"),
     "offsets": (offsets, "which address for each buffer?"),
+    "arena": (arena, "which order, and which addresses?"),
     "placement": (placement, "where is each tensor, and when?"),
     "parallel-memory": (parallel, "how much can a runtime need?"),
     "makespan": (makespan, "how fast within a memory?"),
-    "streams": (streams, "what runs beside what?"),
-    "recompute": (recompute, "what to compute again?"),
-    "minio": (minio, "what to write to a storage?"),
-    "arena": (arena, "which order, and which addresses?"),
-    "distributed": (distributed, "which op on which device?"),
+    "streams": (streams, "which ops run concurrently?"),
+    "pipeline": (pipeline, "which micro-batch runs when?"),
     "partition": (partition, "which layers on which device?"),
     "hybrid": (hybrid, "how many devices for each stage?"),
-    "pipeline": (pipeline, "which micro-batch runs when?"),
+    "recompute": (recompute, "which ops run again?"),
+    "minio": (minio, "what is written to a storage?"),
 }
+"""The problems, as in the table of the first page."""
+
+
+def one(name: str) -> str:
+    """The picture of a question, with its name above and its words below."""
+    draw, question = QUESTIONS[name]
+    words = text(100, 14, name, size=13) + text(100, 160, question, size=11)
+    return f'{words}<g transform="translate(0,22)">{draw()}</g>'
 
 
 def many() -> str:
     """The questions, four in a row."""
-    parts = []
-    for k, (name, (draw, question)) in enumerate(QUESTIONS.items()):
-        x, y = 12 + 215 * (k % 4), 175 * (k // 4)
-        words = text(100, 14, name, size=13) + text(100, 160, question, size=11)
-        parts.append(
-            f'<g transform="translate({x},{y})">{words}<g transform="translate(0,22)">{draw()}</g></g>'
-        )
-    return "".join(parts)
+    return "".join(
+        f'<g transform="translate({12 + 215 * (k % 4)},{175 * (k // 4)})">{one(name)}</g>'
+        for k, name in enumerate(QUESTIONS)
+    )

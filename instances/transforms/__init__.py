@@ -1,1 +1,1 @@
-"""What makes one instance from another: blocks, replicas, unrolled steps, times from a roofline."""
+"""Transformations of instances: blocks, replicas, unrolled steps, durations from a roofline."""

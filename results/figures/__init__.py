@@ -1,1 +1,1 @@
-"""How pictures are drawn; `lowtide.plot` is their public face."""
+"""Drawing of pictures; `lowtide.plot` is the public interface."""

@@ -1,4 +1,4 @@
-"""Numbers in the prose of the pages on problems: each is a figure of a table, or defines something."""
+"""Numbers in prose, of problems and results: each is a figure of a table, or defines something."""
 
 from __future__ import annotations
 
@@ -15,8 +15,17 @@ import pytest
 from lowtide.results.experiments.running import HERE, ROOT, read_rows
 from lowtide.results.tables.columns import evaluated, number_of
 
-PAGES = sorted((ROOT / "docs/problems").glob("*.md"))
-SAID: dict[str, Any] = tomllib.loads(Path(__file__).with_name("figures.toml").read_text())
+PAGES = {
+    path.stem: path
+    for path in sorted((ROOT / "docs").glob("**/*.md"))
+    if path.parent.name == "problems" or path.stem in ("index", "results")
+}
+FILES = [
+    tomllib.loads(Path(__file__).with_name(name).read_text())
+    for name in ("figures.toml", "figures_of_results.toml")
+]
+FIGURES: list[dict[str, Any]] = [figure for file in FILES for figure in file["figure"]]
+GIVEN: dict[str, list[str]] = {page: words for file in FILES for page, words in file["given"].items()}
 NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?(?![\w])")
 NO_PROSE = (
     r"```.*?```",  # commands and their output are carried out by other tests
@@ -39,8 +48,8 @@ def prose(page: Path) -> str:
 def uncovered(page: Path) -> list[str]:
     """Return the numbers of a page, with what is around them, that no figure and no definition has."""
     text = prose(page)
-    said = [re.sub(r"[{}]", "", entry["text"]) for entry in SAID["figure"] if entry["page"] == page.stem]
-    known = [*map(re.escape, (*said, *SAID["given"].get(page.stem, ()))), *NO_PROSE[2:]]
+    said = [re.sub(r"[{}]", "", entry["text"]) for entry in FIGURES if entry["page"] == page.stem]
+    known = [*map(re.escape, (*said, *GIVEN.get(page.stem, ()))), *NO_PROSE[2:]]
     covered = [match.span() for pattern in known for match in re.finditer(pattern, text)]
     return [
         text[max(0, number.start() - 40) : number.end() + 30]
@@ -76,14 +85,14 @@ def fits(value: Any, wanted: str) -> bool:
     return re.search(wanted[1:], text) is not None if wanted.startswith("~") else text == wanted
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_every_number_is_a_figure_or_defines_something(page: Path) -> None:
     assert uncovered(page) == []
 
 
-@pytest.mark.parametrize("entry", SAID["figure"], ids=lambda entry: f"{entry['page']}: {entry['text'][:40]}")
+@pytest.mark.parametrize("entry", FIGURES, ids=lambda entry: f"{entry['page']}: {entry['text'][:40]}")
 def test_a_figure_is_what_the_table_says(entry: dict[str, Any]) -> None:
-    assert re.sub(r"[{}]", "", entry["text"]) in prose(ROOT / f"docs/problems/{entry['page']}.md")
+    assert re.sub(r"[{}]", "", entry["text"]) in prose(PAGES[entry["page"]])
     (said,) = re.findall(r"\{(.*?)\}", entry["text"])
     shown = Decimal(said.replace(",", ""))
     cells = {name: cell(where) for name, where in entry.items() if isinstance(where, dict)}
@@ -92,7 +101,7 @@ def test_a_figure_is_what_the_table_says(entry: dict[str, Any]) -> None:
     assert abs(Decimal(str(value)) - shown) <= step / 2, f"the table says {value}"
 
 
-@pytest.mark.parametrize("page", SAID["given"])
+@pytest.mark.parametrize("page", GIVEN)
 def test_definitions_are_on_their_page(page: str) -> None:
-    text = prose(ROOT / f"docs/problems/{page}.md")
-    assert [words for words in SAID["given"][page] if words not in text] == []
+    text = prose(PAGES[page])
+    assert [words for words in GIVEN[page] if words not in text] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 from importlib import import_module
 from pathlib import Path
 
@@ -21,14 +22,14 @@ EXPERIMENTS = PAGES.parent / "results" / "experiments"
 
 PROGRAMS = [
     page
-    for page in [PAGES.parent / "README.md", *sorted(PAGES.rglob("*.md"))]
+    for page in [PAGES.parent / "README.md", PAGES.parent / "CONTRIBUTING.md", *sorted(PAGES.rglob("*.md"))]
     if "_build" not in page.parts and any(b.file or b.kind in ("console", "python") for b in blocks(page))
 ]
 
 
 def listed(page: Path) -> ParameterSet:
     """Return a page as a case; some take seconds, the rest is quick."""
-    slow = page.parent.name == "problems" or page.stem in ("estimates", "experiments")
+    slow = page.parent.name == "problems" or page.stem in ("CONTRIBUTING", "estimates", "experiments")
     return pytest.param(page, id=str(page.relative_to(PAGES.parent)), marks=pytest.mark.slow if slow else ())
 
 
@@ -110,6 +111,15 @@ def test_every_key_of_a_native_file_is_on_the_page_of_formats(module: str) -> No
     assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", page)] == []
 
 
+def test_every_fact_of_a_result_is_explained() -> None:
+    sources = "".join(path.read_text() for path in (PAGES.parent / "models" / "problems").glob("*.py"))
+    facts = {words.strip() for words in re.findall(r'Fact\(\s*f?"([a-z ]+)', sources)}
+    lines = re.findall(r"^\| \[`(.*?)`\]\{#line-", (PAGES / "concepts.md").read_text(), re.MULTILINE)
+    assert len(facts) > 10
+    assert [fact for fact in sorted(facts) if not any(line.startswith(fact) for line in lines)] == []
+    assert lines == sorted(lines, key=str.lower)
+
+
 def test_every_key_of_an_experiment_is_on_its_page() -> None:
     page = (PAGES / "experiments.md").read_text()
     assert [
@@ -121,6 +131,33 @@ def test_the_picture_of_the_questions_is_as_drawn(monkeypatch: pytest.MonkeyPatc
     monkeypatch.syspath_prepend(str(PAGES))
     pictures = runpy.run_path(str(PAGES / "pictures.py"))
     assert pictures["README"].read_text() == pictures["svg"]("questions", pictures["GREY_ON_ANY"])
+
+
+def test_the_map_of_the_packages_is_as_their_docstrings_say() -> None:
+    rooms = runpy.run_path(str(PAGES / "rooms.py"))
+    text = rooms["PAGE"].read_text()
+    assert len(rooms["drawn"]().splitlines()) > 20
+    assert rooms["drawn"]() in text
+    assert rooms["written"](text) == text
+
+
+def test_files_that_contributing_names_are_there() -> None:
+    text = (PAGES.parent / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:docs|formulations|instances|models|solvers|tests)/[\w./]+)`", text)
+    assert len(named) > 20
+    missing = [path for path in named if not (PAGES.parent / path).exists()]
+    assert [path for path in missing if path != "docs/_build/html"] == []
+
+
+def test_make_help_shows_every_target() -> None:
+    text = (PAGES.parent / "Makefile").read_text()
+    (phony,) = re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)", text, re.MULTILINE)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=PAGES.parent, capture_output=True, text=True, check=True
+    )
+    shown = [line.split()[0] for line in done.stdout.splitlines()]
+    assert sorted(shown) == sorted(phony.replace("\\", " ").split())
+    assert all(len(line.split()) > 2 for line in done.stdout.splitlines())
 
 
 def test_every_verb_is_on_the_page_of_the_command_line() -> None:
