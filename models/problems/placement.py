@@ -113,7 +113,7 @@ class Placement(Problem):
         "start.": Parameter(
             "",
             "tiers where tensors of a kind may be at time 0, or anywhere; repeatable; kinds that are not "
-            "named may start in every tier (default: every tier with --periodic, else inputs in the last tier)",
+            "named may start in every tier (default: with --periodic every tier, else inputs in the last)",
             kind="tiers",
         ),
         "replicas": Parameter(1, "copies of the graph, one for each of the first N processors", flag=False),
