@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from .output import emit_json, emit_pairs, emit_table
@@ -40,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the description."""
     from ..instances import load, load_buffers
     from ..instances.machines import machine_names
+    from ..models.errors import UsageError
+    from ..models.texts import nearest
     from . import show_buffers, show_machine
 
     if args.spec in machine_names() or args.spec.endswith(".toml"):
@@ -49,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
         found = show_buffers.describe(load_buffers(args.spec), args.spec, args.largest)
         emit_json(found) if args.json else show_buffers.print_description(found)
         return 0
+    close = nearest(args.spec, machine_names())
+    if close.startswith("did you mean") and not ({":", "/", "."} & {*args.spec} or os.path.exists(args.spec)):
+        raise UsageError(f"show: found no file or machine {args.spec!r}, {close}")
     with loading(args.spec):
         found = describe(load(args.spec), args.spec, args.largest)
     if args.json:

@@ -13,7 +13,7 @@ from ..models.derived.merging import merge_ops, sets_of
 from ..models.errors import InstanceError
 from ..models.graph import Graph
 from .drawn_sizes import with_drawn_sizes
-from .formats import SCHEMES, format_of, known_endings
+from .formats import SCHEMES, format_of, format_within, known_endings
 from .formats.networkx_graph import from_networkx
 from .formats.strict_json import show
 from .options import Parameter, typed_options
@@ -51,6 +51,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
                                      algorithm; any other option gives a symbolic dimension its size
     ``g10:FOLDER?clock_mhz=1200``    statistics that the public artifact of G10 (MICRO 2023) writes
     ``wfcommons:PATH?memory=0``      workflow trace of WfCommons; without the memory of its tasks
+    ``trace.json``                   JSON of WfCommons, IOS, Piper and the like is known by its keys
     ``tasks.stg?seed=1``             file of the Standard Task Graph Set, sizes drawn; also ``stg:PATH``
     ``name.tree``, ``.tree.nf``      in-tree, lines ``id parent exec time out``; also ``tree:PATH``
     ``gen:FAMILY?n=32&seed=1``       generated; each family has its own options
@@ -174,6 +175,8 @@ def _digraph(spec: object) -> nx.Graph[Any] | None:
 
 def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
     found = SCHEMES.get(parsed.scheme) or format_of(parsed.name)
+    if parsed.scheme not in SCHEMES and found is SCHEMES["native"]:
+        found = format_within(parsed.name) or found
     if found is None:
         typed_options(given, {}, str(parsed))
         raise _no_format(parsed.name)

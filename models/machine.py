@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from .checks import check_flag, check_integer, check_type, set_bytes
 from .errors import InstanceError
 from .measurement import Measurement
+from .texts import nearest
 from .units import format_bytes
 from .written import Written
 
@@ -238,7 +239,7 @@ def _check(machine: Machine) -> None:
         for a in p.tiers:
             if a.tier not in tiers:
                 raise InstanceError(
-                    f"machine, processor {p.name!r}: found tier {a.tier!r}, expected one of {tiers}"
+                    f"machine, processor {p.name!r}: found tier {a.tier!r}, {nearest(a.tier, tiers)}"
                 )
             if a.bytes_per_s is not None:
                 check_integer(a.bytes_per_s, 1, f"machine, processor {p.name!r}, bytes_per_s")

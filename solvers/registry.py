@@ -211,6 +211,9 @@ def find_method(problem: str, name: str) -> Method:
         return known[name]
     if name in registered().faults:
         raise UsageError(registered().faults[name])
+    elsewhere = sorted({m.problem for m in methods() if m.name == name})
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
+    if elsewhere:
+        hint = f"a method of problem {' and '.join(elsewhere)}; "
     raise UsageError(f"method: found {name!r}, {hint}expected one of {', '.join(known)}")

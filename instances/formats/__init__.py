@@ -7,10 +7,14 @@ what they hold (``format``), and have no rows.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+
+from ...models.errors import InstanceError
+from .strict_json import parse_json, read_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,8 @@ class Format:
         Whether the reader checks its options itself, since they depend on the name.
     buffers
         Whether the files hold buffers, instead of a graph.
+    keys
+        Of the object in a JSON file, by which one without a scheme is known; empty: by none.
     """
 
     name: str
@@ -42,6 +48,7 @@ class Format:
     is_file: bool = True
     checks: bool = False
     buffers: bool = False
+    keys: frozenset[str] = frozenset()
 
     @property
     def reader(self) -> Callable[..., Any]:
@@ -69,10 +76,18 @@ FORMATS = (
         endings=(".json", ".json.gz"),
     ),
     Format(name="onnx", read="onnx_import.named:load_named", endings=(".onnx",), is_file=False, checks=True),
-    Format(name="ios", read="formats.ios_network:read_ios"),
-    Format(name="dnn-partitioning", read="formats.dnn_partitioning:read_dnn_partitioning"),
+    Format(name="ios", read="formats.ios_network:read_ios", keys=frozenset({"blocks", "input"})),
+    Format(
+        name="dnn-partitioning",
+        read="formats.dnn_partitioning:read_dnn_partitioning",
+        keys=frozenset({"nodes", "edges", "maxSizePerFPGA"}),
+    ),
     Format(name="pipedream", read="formats.pipedream_profile:read_pipedream"),
-    Format(name="piper", read="formats.piper_layers:read_piper"),
+    Format(
+        name="piper",
+        read="formats.piper_layers:read_piper",
+        keys=frozenset({"nodes", "edges", "maxMemoryPerDevice"}),
+    ),
     Format(
         name="dot",
         read="formats.networkx_io:read_dot",
@@ -87,7 +102,7 @@ FORMATS = (
     ),
     Format(name="stg", read="formats.stg:read_stg", endings=(".stg",)),
     Format(name="tree", read="formats.tree_file:read_tree", endings=(".tree", ".nf")),
-    Format(name="wfcommons", read="formats.wfcommons:read_wfcommons"),
+    Format(name="wfcommons", read="formats.wfcommons:read_wfcommons", keys=frozenset({"workflow"})),
     Format(name="g10", read="formats.g10_statistics:read_g10"),
     Format(name="catalogue", read="catalogue:load_entry", is_file=False),
     Format(name="gen", read="generators:generate", is_file=False, checks=True),
@@ -110,6 +125,19 @@ def format_of(path: str, *, buffers: bool = False) -> Format | None:
     """Return the format that the ending of a path tells, of buffers or of a graph; None if it tells none."""
     lower = path.lower()
     return next((row for row in FORMATS if row.buffers == buffers and lower.endswith(row.endings)), None)
+
+
+def format_within(path: str) -> Format | None:
+    """Return the format that the keys of a JSON file tell; None for our own files, and if they tell none."""
+    try:
+        with (gzip.open if path.lower().endswith(".gz") else open)(path, "rb") as file:
+            if b'"format"' in file.read(1024):
+                return None
+        data = parse_json(read_bytes(path), path)
+    except (OSError, EOFError, ValueError, InstanceError):
+        return None  # whoever reads it says what is wrong
+    keys = {*data} if isinstance(data, dict) else set()
+    return next((row for row in FORMATS if row.keys and row.keys <= keys), None)
 
 
 def known_endings(*, buffers: bool = False, written: bool = False) -> str:

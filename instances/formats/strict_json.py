@@ -170,8 +170,7 @@ def check_header(data: object, what: str, where: str) -> None:
     expected: dict[str, object] = {"format": f"lowtide/{what}", "version": 1}
     for key, value in expected.items():
         if key not in data:
-            hint = f"; a WfCommons trace is wfcommons:{where}" if "workflow" in data else ""
-            raise InstanceError(f"{where}: found no key {key!r}, expected {show(value)}{hint}")
+            raise InstanceError(f"{where}: found no key {key!r}, expected {show(value)}")
         if data[key] != value or type(data[key]) is not type(value):
             raise InstanceError(f"{where}: {key}: found {show(data[key])}, expected {show(value)}")
 

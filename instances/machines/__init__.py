@@ -99,9 +99,10 @@ def _convert(row: object, fields: tuple[str, ...], where: str) -> None:
     """Turn texts that state sizes into bytes."""
     if not isinstance(row, dict):
         return
+    named = [f"{key} {show(row[key])}" for key in ("name", "src", "dst", "tier") if key in row]
     for field in fields:
         if isinstance(row.get(field), str):
-            row[field] = _size(row[field], where, field)
+            row[field] = _size(row[field], ", ".join([where, *named]), field)
 
 
 def _size(value: int | str | None, where: str, what: str) -> int | None:

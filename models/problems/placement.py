@@ -150,7 +150,7 @@ class Placement(Problem):
             for tier in some:
                 if tier not in known:
                     raise InstanceError(
-                        f"placement, start of kind {kind!r}: found tier {tier!r}, expected one of {tiers}"
+                        f"placement, start of kind {kind!r}: found tier {tier!r}, {nearest(str(tier), tiers)}"
                     )
         if self.recompute:
             machine, start = named_as_chains(self.machine, self.start, self.graph)

@@ -91,7 +91,8 @@ def test_a_plan_is_json(tmp_path: Path) -> None:
             ("placement", "catalogue:harpoon"),
             "of a command --machine), expected a name that",
         ),
-        (("peak", "wf.json"), "a WfCommons trace is wfcommons:wf.json"),
+        (("peak", "wf.json"), "wf.json"),
+        (("peak", "catalogue:chain", "--method", "checkmate"), "a method of problem recompute"),
     ],
 )
 def test_what_is_missing_is_said(tmp_path: Path, words: tuple[str, ...], hint: str) -> None:

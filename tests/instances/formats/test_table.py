@@ -1,12 +1,16 @@
 """The table of formats: its rows name functions that exist, with the options that are checked for them."""
 
+import gzip
 import inspect
+import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import lowtide as lt
 from lowtide.instances.formats import FORMATS, Format, format_of, known_endings
+from tests import small_files
 
 
 @pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
@@ -36,3 +40,34 @@ def test_endings_in_words() -> None:
     assert known_endings(buffers=True) == f".csv, .csv.gz, {known_endings()}"
     with pytest.raises(lt.InstanceError, match=r"a\.csv: found no known ending, expected one of \.json"):
         lt.load("a.csv")
+
+
+JSON = {
+    "wfcommons": small_files.WORKFLOW,
+    "ios": small_files.NETWORK,
+    "dnn-partitioning": small_files.LAYERS,
+    "piper": small_files.MODES,
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("scheme", sorted(row.name for row in FORMATS if row.keys))
+def test_a_json_file_of_another_program_is_known_by_its_keys(
+    scheme: str, packed: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / ("a.json.gz" if packed else "a.json")
+    content = json.dumps(JSON[scheme]).encode()
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert lt.load(str(path)).sha256 == lt.load(f"{scheme}:{path}").sha256
+    with pytest.raises(lt.InstanceError, match="'format'"):
+        lt.load(f"native:{path}")
+
+
+@pytest.mark.parametrize("text", ['{"nodes": [], "edges": []}', "[1]", "{", ""])
+def test_what_no_keys_tell_is_read_as_ours(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(lt.InstanceError) as ours:
+        lt.load(f"native:{tmp_path / 'a.json'}")
+    with pytest.raises(lt.InstanceError) as unnamed:
+        lt.load(str(tmp_path / "a.json"))
+    assert str(unnamed.value) == str(ours.value)
