@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.package import modules
+from tests.package import parsed
 
 ITEM = re.compile(r"^([a-z_*][\w*., ]*?)(?: : .*)?$")
 PATH = re.compile(r"(?<!`)`\.?([a-z_]\w*(?:\.[A-Za-z_]\w*){2,})`(?!`)")
@@ -47,11 +47,6 @@ def accepted(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set
     a = node.args
     every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
     return {x.arg for x in every}
-
-
-def parsed() -> dict[str, tuple[str, ast.Module]]:
-    texts = {name: path.read_text() for name, path in modules().items()}
-    return {name: (text, ast.parse(text)) for name, text in texts.items()}
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import networkx as nx
 from lowtide.models.problems import PROBLEMS
 from lowtide.solvers.registry import ROOMS, find_method
 from tests.commands import within
-from tests.package import ROOT, modules
+from tests.package import ROOT, imported, modules, parsed
 
 
 def shared() -> dict[str, set[str]]:
@@ -28,24 +28,12 @@ def shared() -> dict[str, set[str]]:
     return found
 
 
-def imported(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """Yield the modules of the package that one imports, inside functions and for types too."""
-    own = name.split(".") if name else []
-    package = own if path.name == "__init__.py" else own[:-1]
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = [*package[: len(package) + 1 - node.level], *(node.module or "").split(".")]
-            module = ".".join(part for part in base if part)
-            for alias in node.names:
-                inside = f"{module}.{alias.name}".strip(".")
-                yield inside if inside in known else module
-
-
 @cache
 def graph() -> nx.DiGraph[str]:
     """Return the modules, each with an arrow to every one that it imports."""
     known = modules()
-    arrows = [(name, other) for name, path in known.items() for other in imported(name, path, known)]
+    trees = ((name, ast.walk(tree)) for name, (_, tree) in parsed().items())
+    arrows = [(name, other) for name, nodes in trees for other in imported(name, nodes, known)]
     found = nx.DiGraph((a, b) for a, b in arrows if a != b and b in known)
     assert len(found) > 500
     return found
