@@ -81,6 +81,10 @@ class Ways:
 
 
 Term = tuple[int, int]
+Affine = tuple[list[Term], int]
+"""Columns with their factors, and a constant."""
+
+NOTHING: Affine = ([], 0)
 
 
 def build(
@@ -102,121 +106,167 @@ def build(
     most
         U in ns.
     """
-    last, values = len(moments), data.values
-    size = [x.nbytes * data.unit for x in values]
-    time = [data.ns(d) for d in data.duration]
-    footprint = [f * data.unit for f in data.footprint]
-    out = ProgramBuilder(max(1, memory // 64), max(1, sum(time) // 64), tick)
-    sigma = [out.variable(most, out.time_unit, 1) for _ in range(last + 1)]
-    first, sure = _intervals(data, moments)
-    runs: list[list[int | None]] = []  # None: no run; a number below 0: 1; else the variable
-    for k in range(last + 1):
-        runs.append(
-            [
-                None if k < first[i] else -1 if k == first[i] == sure[i] else out.variable(1, 1)
-                for i in range(data.n)
-            ]
-        )
+    program = _Returns(data, moments, memory, ways, most, tick)
+    for k in range(len(moments) + 1):
+        program.lasts(k)
+        for u in program.sized:
+            program.changes(k, u)
+        if k:
+            program.fits_at_moment(k)
+            program.fits_all_through(k)
+    program.ends()
+    return program.out.done()
 
-    def times(factor: int, item: int | None) -> tuple[list[Term], int]:
-        """Return terms and a constant of factor * R."""
+
+class _Returns:
+    """Columns by interval k, 0 to K, and the rows over them."""
+
+    def __init__(
+        self,
+        data: RecomputeData,
+        moments: Sequence[int],
+        memory: int,
+        ways: Ways,
+        most: int,
+        tick: Tick,
+    ) -> None:
+        self.data, self.moments, self.memory, self.ways = data, moments, memory, ways
+        self.size = [x.nbytes * data.unit for x in data.values]
+        self.sized = [u for u, nbytes in enumerate(self.size) if nbytes]
+        self.time = [data.ns(d) for d in data.duration]
+        self.footprint = [f * data.unit for f in data.footprint]
+        self.out = ProgramBuilder(max(1, memory // 64), max(1, sum(self.time) // 64), tick)
+        self.sigma = [self.out.variable(most, self.out.time_unit, 1) for _ in range(len(moments) + 1)]
+        first, sure = _intervals(data, moments)
+        self.runs = [self._runs_in(k, first, sure) for k in range(len(moments) + 1)]
+        self._run_at_all(first, sure)
+        self.exists = [0 if x.writer is None else first[x.writer] for x in data.values]
+        self.there = self._at_moments()
+        self.back = [
+            self._by_value(k, [bool(x.readers) for x in data.values]) for k in range(len(moments) + 1)
+        ]
+        needs_copy = [not outside for outside in ways.outside]
+        self.gone = [self._by_value(k, needs_copy) for k in range(len(moments) + 1)]
+
+    def _runs_in(self, k: int, first: Sequence[int], sure: Sequence[int]) -> list[int | None]:
+        """Return R of an interval by op: None for no run, a number below 0 for 1, else the column."""
+        return [
+            None if k < first[i] else -1 if k == first[i] == sure[i] else self.out.variable(1, 1)
+            for i in range(self.data.n)
+        ]
+
+    def _run_at_all(self, first: Sequence[int], sure: Sequence[int]) -> None:
+        """(2) Where it is open in which interval an op runs first, it runs in one of them."""
+        for i in range(self.data.n):
+            if first[i] < sure[i]:
+                columns = [x for k in range(first[i], sure[i] + 1) if (x := self.runs[k][i]) is not None]
+                self.out.row([(x, 1) for x in columns], 1, 1)
+
+    def _by_value(self, k: int, wanted: Sequence[bool] | None = None) -> dict[int, int]:
+        """Return a column for each value, or each wanted one, that has bytes and may exist in an interval."""
+        values = (u for u in self.sized if k >= self.exists[u])
+        return {
+            u: self.out.variable(self.size[u], self.out.bytes_unit)
+            for u in values
+            if wanted is None or wanted[u]
+        }
+
+    def _at_moments(self) -> list[dict[int, Affine]]:
+        """Return s by moment, 0 to K + 1: columns, or constants where the value is there as a whole."""
+        initial = (u for u, x in enumerate(self.data.values) if x.writer is None and self.ways.inside[u])
+        there: list[dict[int, Affine]] = [{u: ([], self.size[u]) for u in initial}]
+        for k in range(len(self.moments) + 1):
+            columns = self._by_value(k)
+            there.append({u: ([(column, 1)], 0) for u, column in columns.items()})
+            for u in self.data.reads[self.moments[k]] if k < len(self.moments) else ():
+                there[-1][u] = ([], self.size[u])
+        return there
+
+    def _run(self, k: int, op: int | None, factor: int) -> Affine:
+        """Return factor * R of an op in an interval; nothing for no op."""
+        item = None if op is None else self.runs[k][op]
         if item is None:
-            return [], 0
+            return NOTHING
         return ([], factor) if item < 0 else ([(item, factor)], 0)
 
-    for i in range(data.n):  # (2)
-        if first[i] < sure[i]:
-            some = [item for k in range(first[i], sure[i] + 1) if (item := runs[k][i]) is not None]
-            out.row([(item, 1) for item in some], 1, 1)
-    exists = [0 if x.writer is None else first[x.writer] for x in values]
+    def _copied_back(self, k: int, u: int) -> list[Term]:
+        return [(self.back[k][u], 1)] if u in self.back[k] else []
 
-    def per_value(k: int, wanted: Sequence[bool] | None = None) -> dict[int, int]:
-        some = (u for u in range(len(values)) if size[u] and k >= exists[u])
-        return {u: out.variable(size[u], out.bytes_unit) for u in some if wanted is None or wanted[u]}
+    def _own(self, i: int) -> set[int]:
+        """Return the bundles T_i that an op accesses."""
+        return {self.data.values[u].tensor for u in (*self.data.reads[i], *self.data.writes[i])}
 
-    # s by moment 0 .. K + 1, as a term or a constant.
-    there: list[dict[int, tuple[list[Term], int]]] = [
-        {u: ([], size[u]) for u, x in enumerate(values) if x.writer is None and ways.inside[u]}
-    ]
-    for k in range(1, last + 2):
-        found = {u: ([(item, 1)], 0) for u, item in per_value(k - 1).items()}
-        for u in data.reads[moments[k - 1]] if k <= last else ():
-            found[u] = ([], size[u])
-        there.append(found)
-    read = [bool(x.readers) for x in values]
-    back = [per_value(k, read) for k in range(last + 1)]
-    gone = [per_value(k, [not some for some in ways.outside]) for k in range(last + 1)]
-    nothing: tuple[list[Term], int] = ([], 0)
-
-    def source(k: int, u: int) -> tuple[list[Term], int]:
-        """Return s + m R + c of a value in an interval."""
-        writer = values[u].writer
-        now = there[k].get(u, nothing)
-        made = nothing if writer is None else times(size[u], runs[k][writer])
-        came = [(back[k][u], 1)] if u in back[k] else []
-        return [*now[0], *made[0], *came], now[1] + made[1]
-
-    def at_most(some: Sequence[tuple[list[Term], int]], limit: int) -> None:
-        terms = [(column, -value) for some_terms, _ in some for column, value in some_terms]
-        constant = sum(number for _, number in some)
+    def _at_most(self, summands: Sequence[Affine], limit: int) -> None:
+        terms = [(column, -value) for columns, _ in summands for column, value in columns]
+        constant = sum(number for _, number in summands)
         if terms:
-            out.row(terms, constant - limit, out.bytes_unit)
+            self.out.row(terms, constant - limit, self.out.bytes_unit)
 
-    for k in range(last + 1):
-        spent = [times(-time[i], runs[k][i]) for i in range(data.n)]  # (1)
+    def lasts(self, k: int) -> None:
+        """(1) An interval lasts as long as its runs, and as its copies take on the channels."""
+        out, sigma = self.out, self.sigma[k]
+        spent = [self._run(k, i, -self.time[i]) for i in range(self.data.n)]
         out.row(
-            [(sigma[k], 1), *(term for some, _ in spent for term in some)],
+            [(sigma, 1), *(term for terms, _ in spent for term in terms)],
             -sum(number for _, number in spent),
             out.time_unit,
         )
-        into, away = ([(column, -SECOND) for column in row[k].values()] for row in (back, gone))
+        into, away = ([(column, -SECOND) for column in row[k].values()] for row in (self.back, self.gone))
+        ways = self.ways
         for rate, moved in ((ways.into, into), (ways.out, away), (ways.both, [*into, *away])):
-            out.row([(sigma[k], rate), *moved], 0, max(1, rate * out.time_unit))
-        for u in range(len(values)):
-            if not size[u]:
+            out.row([(sigma, rate), *moved], 0, max(1, rate * out.time_unit))
+
+    def changes(self, k: int, u: int) -> None:
+        """(3), (4), (7) What is there of a value behind an interval, is read in it, and comes back."""
+        out, value = self.out, self.data.values[u]
+        now, made = self.there[k].get(u, NOTHING), self._run(k, value.writer, self.size[u])
+        terms, constant = [*now[0], *made[0], *self._copied_back(k, u)], now[1] + made[1]
+        later = self.there[k + 1].get(u, NOTHING)
+        if later != NOTHING:  # (3)
+            lost = [(column, -factor) for column, factor in later[0]]
+            out.row([*terms, *lost], later[1] - constant, out.bytes_unit)
+        for i in value.readers:  # (4)
+            if self.runs[k][i] is None or (k and i == self.moments[k - 1]):
                 continue
-            terms, constant = source(k, u)
-            later = there[k + 1].get(u, nothing)
-            lost = [(column, -value) for column, value in later[0]]
-            if later != nothing:  # (3)
-                out.row([*terms, *lost], later[1] - constant, out.bytes_unit)
-            for i in values[u].readers:  # (4)
-                if runs[k][i] is None or (k and i == moments[k - 1]):
-                    continue
-                needs, number = times(-size[u], runs[k][i])
-                out.row([*terms, *needs], -number - constant, out.bytes_unit)
-            if u in back[k] and not ways.outside[u]:  # (7)
-                written = [(gone[j][u], 1) for j in range(k + 1) if u in gone[j]]
-                out.row([*written, (back[k][u], -1)], 0, out.bytes_unit)
-        if k:  # (5)
-            i = moments[k - 1]
-            own = {values[u].tensor for u in (*data.reads[i], *data.writes[i])}
-            others = [s for u, s in there[k].items() if values[u].tensor not in own]
-            at_most([*others, ([], footprint[i])], memory)
-            at_most(list(there[k].values()), memory)
-        stays = {}
-        for u in there[k].keys() & there[k + 1].keys() if k else ():  # (6)
+            needs, number = self._run(k, i, -self.size[u])
+            out.row([*terms, *needs], -number - constant, out.bytes_unit)
+        if u in self.back[k] and not self.ways.outside[u]:  # (7)
+            written = [(self.gone[j][u], 1) for j in range(k + 1) if u in self.gone[j]]
+            out.row([*written, (self.back[k][u], -1)], 0, out.bytes_unit)
+
+    def fits_at_moment(self, k: int) -> None:
+        """(5) What is there at a moment fits, also beside the op that starts then."""
+        i, values = self.moments[k - 1], self.data.values
+        own = self._own(i)
+        others = [s for u, s in self.there[k].items() if values[u].tensor not in own]
+        self._at_most([*others, ([], self.footprint[i])], self.memory)
+        self._at_most(list(self.there[k].values()), self.memory)
+
+    def fits_all_through(self, k: int) -> None:
+        """(6) What is there all through an interval fits beside each op that surely runs first in it."""
+        out, values, stays = self.out, self.data.values, dict[int, int]()
+        for u in self.there[k].keys() & self.there[k + 1].keys():
             writer = values[u].writer
-            if writer is not None and runs[k][writer] == -1:
+            if writer is not None and self.runs[k][writer] == -1:
                 continue
-            stays[u] = out.variable(size[u], out.bytes_unit)
-            now, later = there[k][u], there[k + 1][u]
-            again = nothing if writer is None else times(size[u], runs[k][writer])
-            came = [(back[k][u], 1)] if u in back[k] else []
-            lost = [(column, -value) for column, value in (*now[0], *later[0])]
-            low = now[1] + later[1] - size[u] - again[1]
-            out.row([(stays[u], 1), *again[0], *came, *lost], low, out.bytes_unit)
-        for i in range(data.n) if k else ():
-            if runs[k][i] == -1 and i != moments[k - 1]:
-                own = {values[u].tensor for u in (*data.reads[i], *data.writes[i])}
-                held = [([(h, 1)], 0) for u, h in stays.items() if values[u].tensor not in own]
-                at_most([*held, ([], footprint[i])], memory)
-    for u, x in enumerate(values):
-        if x.final and size[u] and not ways.outside[u]:
-            terms, constant = there[-1].get(u, nothing)
-            written = [(row[u], 1) for row in gone if u in row]
-            out.row([*terms, *written], size[u] - constant, out.bytes_unit)
-    return out.done()
+            stays[u] = out.variable(self.size[u], out.bytes_unit)
+            now, later, made = self.there[k][u], self.there[k + 1][u], self._run(k, writer, self.size[u])
+            lost = [(column, -factor) for column, factor in (*now[0], *later[0])]
+            low = now[1] + later[1] - self.size[u] - made[1]
+            out.row([(stays[u], 1), *made[0], *self._copied_back(k, u), *lost], low, out.bytes_unit)
+        for i in range(self.data.n):
+            if self.runs[k][i] == -1 and i != self.moments[k - 1]:
+                own = self._own(i)
+                held: list[Affine] = [([(h, 1)], 0) for u, h in stays.items() if values[u].tensor not in own]
+                self._at_most([*held, ([], self.footprint[i])], self.memory)
+
+    def ends(self) -> None:
+        """(7) Of a final value what is not there at the end was copied out."""
+        for u in self.sized:
+            if self.data.values[u].final and not self.ways.outside[u]:
+                terms, constant = self.there[-1].get(u, NOTHING)
+                written = [(row[u], 1) for row in self.gone if u in row]
+                self.out.row([*terms, *written], self.size[u] - constant, self.out.bytes_unit)
 
 
 def _intervals(data: RecomputeData, moments: Sequence[int]) -> tuple[list[int], list[int]]:

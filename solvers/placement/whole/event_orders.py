@@ -25,7 +25,7 @@ import numpy as np
 
 from ....formulations.linear_program import SECOND
 from ....formulations.placement.states import StateData
-from ....formulations.placement.whole.absences import absences, holds
+from ....formulations.placement.whole.absences import Absence, absences, holds
 from ....formulations.placement.whole.intervals_cpsat import plan_of
 from ....formulations.placement.whole.intervals_model import Moves
 from ....formulations.placement.whole.sequence import longest_stall, rates
@@ -33,6 +33,7 @@ from ....models.arrays import Integers
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context
+from ...engines.arrays import Rows
 from .event_moves_kernel import MOST, anneal
 from .event_orders_kernel import CLEAN, COPIED, NEVER, Case, Line, Times, time_line
 
@@ -109,92 +110,123 @@ def _over(context: Context, until: float) -> bool:
 
 def case_of(data: StateData) -> Case:
     """Return the rows of a single run."""
-    n, lives, some, tiers = data.n, data.lives, absences(data), len(data.capacity)
-    out = {way.dst: w for w, way in enumerate(data.ways) if not way.src}
-    into = {way.src: w for w, way in enumerate(data.ways) if not way.dst}
-    rate, turns = rates(data, beside=False)
-    ways, ns = np.zeros((len(lives), tiers), np.int64), np.zeros((2, len(lives), tiers), np.int64)
-    for number, life in enumerate(lives):
-        for x in into:
-            if life.born < 0 and life.starts[x]:
-                ways[number, x] = CLEAN
-            elif x in out and (life.born >= 0 or life.starts[0]):
-                ways[number, x] = COPIED
-            for row, way in enumerate((out.get(x), into[x])):
-                if way is not None:
-                    ns[row, number, x] = data.ways[way].latency - (-life.nbytes * SECOND // rate[way])
-    numbers = {w: 2 * x for x, w in out.items()} | {w: 2 * x + 1 for x, w in into.items()}
-    apart = np.eye(2 * tiers, dtype=np.int64)
-    for group in turns:
-        for w in group:
-            for v in group:
-                if w in numbers and v in numbers:
-                    apart[numbers[w], numbers[v]] = 1
+    n, lives, gaps = data.n, data.lives, absences(data)
+    tiers, out, back = _by_tier(data)
     renewed = {(life.tensor, k) for life in lives for k in life.accesses}
     renews = [(life.tensor, life.born) in renewed for life in lives]
-    born = {(life.tensor, life.born) for life in lives}
-    rest = list(data.need)
-    for number, life in enumerate(lives):
-        for k in [*life.accesses, *([life.born] if life.born >= 0 and not renews[number] else [])]:
-            rest[k] -= life.nbytes * holds(data, number, k)
     modes = [[(x.ns, x.nbytes) for x in data.modes.get(k, ())] or [(0, 0)] for k in range(n)]
+    rest = _held_by_no_life(data, renews)
+    at, lists = _flat(_lists(data, gaps), n)
+    return Case(
+        numbers=_row((n, len(lives), len(gaps))),
+        capacity=_row([NEVER if c is None else c for c in data.capacity]),
+        mode_at=np.cumsum([0, *map(len, modes)]),
+        duration=_row(
+            [d + ns for d, modes_of_op in zip(data.duration, modes, strict=True) for ns, _ in modes_of_op]
+        ),
+        rest=_row([z + more for z, modes_of_op in zip(rest, modes, strict=True) for _, more in modes_of_op]),
+        size=_row([life.nbytes for life in lives]),
+        born=_row([life.born for life in lives]),
+        renews=_row(renews),
+        of=np.searchsorted([gap.life for gap in gaps], np.arange(len(lives) + 1)),
+        life=_row([gap.life for gap in gaps]),
+        before=_row([gap.before for gap in gaps]),
+        behind=_row([gap.behind for gap in gaps]),
+        held=_row([holds(data, gap.life, gap.before) for gap in gaps]),
+        must=_row([gap.away(data) for gap in gaps]),
+        ways=tiers,
+        out=out,
+        back=back,
+        apart=_apart(data),
+        at=at,
+        lists=lists,
+    )
+
+
+def _channels(data: StateData) -> tuple[dict[int, int], dict[int, int]]:
+    """Return by outer tier the channel out of tier 0 to it, and that back."""
+    out = {way.dst: w for w, way in enumerate(data.ways) if not way.src}
+    back = {way.src: w for w, way in enumerate(data.ways) if not way.dst}
+    return out, back
+
+
+def _by_tier(data: StateData) -> tuple[Rows, Rows, Rows]:
+    """Return, by life and tier, how it comes there, and what its copies there and back take."""
+    out, back = _channels(data)
+    rate, _ = rates(data, beside=False)
+    shape = len(data.lives), len(data.capacity)
+    comes, to, fro = (np.zeros(shape, np.int64) for _ in range(3))
+    for number, life in enumerate(data.lives):
+        for x in back:
+            if life.born < 0 and life.starts[x]:
+                comes[number, x] = CLEAN
+            elif x in out and (life.born >= 0 or life.starts[0]):
+                comes[number, x] = COPIED
+            for ns, channel in ((to, out.get(x)), (fro, back[x])):
+                if channel is not None:
+                    ns[number, x] = data.ways[channel].latency - (-life.nbytes * SECOND // rate[channel])
+    return comes, to, fro
+
+
+def _apart(data: StateData) -> Rows:
+    """Return by two channels whether they carry one copy at a time."""
+    out, back = _channels(data)
+    numbers = {w: 2 * x for x, w in out.items()} | {w: 2 * x + 1 for x, w in back.items()}
+    apart = np.eye(2 * len(data.capacity), dtype=np.int64)
+    for group in rates(data, beside=False)[1]:
+        rows = [numbers[w] for w in group if w in numbers]
+        apart[np.ix_(rows, rows)] = 1
+    return apart
+
+
+def _held_by_no_life(data: StateData, renews: Sequence[bool]) -> list[int]:
+    """Return by op the bytes that it needs and no life holds."""
+    rest = list(data.need)
+    for number, life in enumerate(data.lives):
+        is_new = life.born >= 0 and not renews[number]
+        for k in [*life.accesses, *([life.born] if is_new else [])]:
+            rest[k] -= life.nbytes * holds(data, number, k)
+    return rest
+
+
+def _lists(data: StateData, gaps: Sequence[Absence]) -> list[list[list[int]]]:
+    """Return the lists of `Case.lists`, each by op."""
+    n, lives = data.n, data.lives
+    born = {(life.tensor, life.born) for life in lives}
     ends: list[list[int]] = [[] for _ in range(n)]
     for number, life in enumerate(lives):
         k = life.accesses[-1] if life.accesses else life.born
         if not life.kept and (life.tensor, k) not in born - {(life.tensor, life.born)}:
             ends[k].append(2 * number + holds(data, number, k))
-    lists = [
-        [[g for g, absence in enumerate(some) if absence.behind == k] for k in range(n)],
+    return [
+        [[g for g, gap in enumerate(gaps) if gap.behind == k] for k in range(n)],
         [[number for number, life in enumerate(lives) if life.born == k] for k in range(n)],
-        [[g for g, absence in enumerate(some) if absence.before == k] for k in range(n)],
+        [[g for g, gap in enumerate(gaps) if gap.before == k] for k in range(n)],
         ends,
-        [[g for g, absence in enumerate(some) if absence.before < k < absence.behind] for k in range(n)],
+        [[g for g, gap in enumerate(gaps) if gap.before < k < gap.behind] for k in range(n)],
     ]
+
+
+def _flat(lists: Sequence[Sequence[Sequence[int]]], n: int) -> tuple[Rows, Integers]:
+    """Return lists by op behind each other, and where each begins."""
     at, flat = np.zeros((len(lists), n + 1), np.int64), list[int]()
     for row, rows in enumerate(lists):
         at[row, 0] = len(flat)
         for k, part in enumerate(rows):
             flat += part
             at[row, k + 1] = len(flat)
-    return Case(
-        numbers=_row((n, len(lives), len(some))),
-        capacity=_row([NEVER if c is None else c for c in data.capacity]),
-        mode_at=np.cumsum([0, *map(len, modes)]),
-        duration=_row([d + ns for d, some in zip(data.duration, modes, strict=True) for ns, _ in some]),
-        rest=_row([z + more for z, some in zip(rest, modes, strict=True) for _, more in some]),
-        size=_row([life.nbytes for life in lives]),
-        born=_row([life.born for life in lives]),
-        renews=_row(renews),
-        of=np.searchsorted([absence.life for absence in some], np.arange(len(lives) + 1)),
-        life=_row([absence.life for absence in some]),
-        before=_row([absence.before for absence in some]),
-        behind=_row([absence.behind for absence in some]),
-        held=_row([holds(data, absence.life, absence.before) for absence in some]),
-        must=_row([absence.away(data) for absence in some]),
-        ways=ways,
-        out=ns[0],
-        back=ns[1],
-        apart=apart,
-        at=at,
-        lists=_row(flat),
-    )
+    return at, _row(flat)
 
 
 def line_of(case: Case, data: StateData, problem: Placement, plan: Plan | None) -> Line | None:
     """Return the line of a plan of whole tensors; None if it has none."""
     if plan is None or any(copy.bytes is not None for copy in plan.copies):
         return None
-    n, lives, some = data.n, data.lives, absences(data)
-    number = {tier.name: x for x, tier in enumerate(problem.machine.tiers)}
-    starts = {run.op: run.start for run in plan.runs}
-    ends = {-1: 0} | {run.op: run.end for run in plan.runs}
-    of: dict[int, list[int]] = {}
-    for life, part in enumerate(lives):
-        of.setdefault(part.tensor, []).append(life)
+    n, lives, gaps = data.n, data.lives, absences(data)
     line = Line(
-        event=np.zeros(n + len(lives) + len(some), np.int64),
+        event=np.zeros(n + len(lives) + len(gaps), np.int64),
         length=np.zeros(1, np.int64),
-        away=np.zeros(len(some), np.int64),
+        away=np.zeros(len(gaps), np.int64),
         tier=np.zeros(len(lives), np.int64),
         mode=np.zeros(n, np.int64),
     )
@@ -202,7 +234,31 @@ def line_of(case: Case, data: StateData, problem: Placement, plan: Plan | None) 
         for i, mode in enumerate(data.modes.get(run.op, ())):
             if mode.number == run.mode:
                 line.mode[run.op] = i
-    events = dict(starts)
+    number = {tier.name: x for x, tier in enumerate(problem.machine.tiers)}
+    events = {run.op: run.start for run in plan.runs}
+    if not _read_copies(case, data, plan, number, line, events):
+        return None
+    _read_absences(case, data, plan, number, line)
+    for life, tier in enumerate(line.tier):
+        if tier and not (case.ways[life, tier] and line.away[case.of[life] : case.of[life + 1]].any()):
+            events.pop(n + life, None)
+            line.tier[life] = 0
+        elif case.ways[life, tier] == CLEAN:
+            events.pop(n + life, None)
+    line.event[: len(events)] = sorted(events, key=lambda event: (events[event], event))
+    line.length[0] = len(events)
+    return line if time_line(case, line, times_for(case)) < NEVER else None
+
+
+def _read_copies(
+    case: Case, data: StateData, plan: Plan, number: dict[str, int], line: Line, events: dict[int, int]
+) -> bool:
+    """Write a plan's copies into a line and its events; return whether a line can have them."""
+    n, lives, gaps = data.n, data.lives, absences(data)
+    starts, ends = dict(events), {-1: 0} | {run.op: run.end for run in plan.runs}
+    of: dict[int, list[int]] = {}
+    for life, part in enumerate(lives):
+        of.setdefault(part.tensor, []).append(life)
     for copy in sorted(plan.copies, key=lambda copy: copy.start):
         live = [life for life in of.get(copy.tensor, ()) if ends[lives[life].born] <= copy.start]
         src, dst = number[copy.src], number[copy.dst]
@@ -216,34 +272,31 @@ def line_of(case: Case, data: StateData, problem: Placement, plan: Plan | None) 
             behind = [
                 g
                 for g in range(case.of[life], case.of[life + 1])
-                if some[g].behind == data.end or starts[some[g].behind] >= copy.end
+                if gaps[g].behind == data.end or starts[gaps[g].behind] >= copy.end
             ]
-            if line.tier[life] not in (0, src) or not behind or some[behind[0]].behind == data.end:
-                return None
+            if line.tier[life] not in (0, src) or not behind or gaps[behind[0]].behind == data.end:
+                return False
             line.tier[life] = src
             line.away[behind[0]] = 1
             events[n + len(lives) + behind[0]] = copy.start
         else:
-            return None
+            return False
+    return True
+
+
+def _read_absences(case: Case, data: StateData, plan: Plan, number: dict[str, int], line: Line) -> None:
+    """Write into a line the absences that no copy ends, and those in which a life cannot be in tier 0."""
+    starts = {run.op: run.start for run in plan.runs}
+    ends = {-1: 0} | {run.op: run.end for run in plan.runs}
     frees = {(free.tensor, free.time) for free in plan.frees if not number[free.tier]}
-    for g, absence in enumerate(some):
-        if absence.behind == data.end and line.tier[absence.life]:
-            freed = [time for t, time in frees if t == lives[absence.life].tensor]
-            until = (ends if case.held[g] else starts)[absence.before]
-            line.away[g] = any(time >= until for time in freed)
+    for g, gap in enumerate(absences(data)):
+        tensor = data.lives[gap.life].tensor
+        if gap.behind == data.end and line.tier[gap.life]:
+            until = (ends if case.held[g] else starts)[gap.before]
+            line.away[g] = any(time >= until for t, time in frees if t == tensor)
         if case.must[g] and not line.away[g]:
-            tensor, life = lives[absence.life].tensor, absence.life
             tiers = [number[there.tier] for there in plan.start if there.tensor == tensor]
-            line.away[g], line.tier[life] = 1, next((x for x in tiers if case.ways[life, x]), 0)
-    for life, tier in enumerate(line.tier):
-        if tier and not (case.ways[life, tier] and line.away[case.of[life] : case.of[life + 1]].any()):
-            events.pop(n + life, None)
-            line.tier[life] = 0
-        elif case.ways[life, tier] == CLEAN:
-            events.pop(n + life, None)
-    line.event[: len(events)] = sorted(events, key=lambda event: (events[event], event))
-    line.length[0] = len(events)
-    return line if time_line(case, line, times_for(case)) < NEVER else None
+            line.away[g], line.tier[gap.life] = 1, next((x for x in tiers if case.ways[gap.life, x]), 0)
 
 
 def moves_of(case: Case, data: StateData, line: Line, times: Times) -> Moves:
