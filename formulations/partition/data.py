@@ -12,10 +12,11 @@ and takes :math:`\tau_v` ns. Classes stand in a topological order of O.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ...models.derived.values import values_of
+from ...models.derived.values import Value, values_of
 from ...models.problems.partition import Partition
 from ...models.split import Split
 
@@ -79,17 +80,17 @@ class PartitionData:
 
     @property
     def n(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return len(self.members)
 
     @cached_property
     def class_of(self) -> list[int]:
         """The class of each op."""
-        found = [0] * sum(map(len, self.members))
-        for c, some in enumerate(self.members):
-            for i in some:
-                found[i] = c
-        return found
+        classes = [0] * sum(map(len, self.members))
+        for c, ops in enumerate(self.members):
+            for i in ops:
+                classes[i] = c
+        return classes
 
     def split(
         self,
@@ -116,28 +117,16 @@ def partition_data(problem: Partition) -> PartitionData:
 
 
 def _derived(problem: Partition) -> PartitionData:
-    graph, n = problem.graph, len(problem.graph.ops)
-    backward = set(problem.backward)
-    root = [*range(n)]
-    for some in problem.together:
-        for i in some:
-            root[i] = some[0]
-    ahead = {root[j] for j in range(n) if j not in backward}
-    mirrored = {i for i in backward if root[i] not in ahead}
+    graph, backward = problem.graph, set(problem.backward)
     values = [v for v in values_of(graph) if v.writer is not None]
-    pairs = [(j, i) for i, op in enumerate(graph.ops) for j in op.after]
-    pairs += [(v.writer, i) for v in values for i in v.readers if v.writer is not None]
-    after: dict[int, set[int]] = {root[i]: set() for i in range(n)}
-    if problem.contiguous:
-        for a, b in pairs:
-            if a in backward and b in backward:
-                if a in mirrored or b in mirrored:
-                    after[root[b]].add(root[a])
-            elif a not in backward and b not in backward:
-                after[root[a]].add(root[b])
+    root = [*range(len(graph.ops))]
+    for group in problem.together:
+        for i in group:
+            root[i] = group[0]
+    after = _orders(problem, root, values)
     order = _components(after)
-    number = {r: c for c, some in enumerate(order) for r in some}
-    class_of = [number[root[i]] for i in range(n)]
+    number = {r: c for c, roots in enumerate(order) for r in roots}
+    class_of = [number[r] for r in root]
     members: list[list[int]] = [[] for _ in order]
     for i, c in enumerate(class_of):
         members[c].append(i)
@@ -147,42 +136,58 @@ def _derived(problem: Partition) -> PartitionData:
             before[number[s]].add(number[r])
     kinds = [kind for kind, _ in problem.kinds]
     initial = {t for t, x in enumerate(graph.tensors) if x.initial}
-    passed = []
+    forward = [[i for i in ops if i not in backward] for ops in members]
+    accessed = [{t for i in ops for t in (*graph.ops[i].reads, *graph.ops[i].writes)} for ops in members]
+    return PartitionData(
+        members=tuple(map(tuple, members)),
+        kinds=problem.kinds,
+        times=tuple(tuple(_time(problem, ops, kind) for kind in kinds) for ops in members),
+        forward_times=tuple(tuple(_time(problem, ops, kind) or 0 for kind in kinds) for ops in forward),
+        held=tuple(frozenset(tensors & initial) for tensors in accessed),
+        sizes=tuple(x.nbytes for x in graph.tensors),
+        before=tuple(frozenset(classes - {c}) for c, classes in enumerate(before)),
+        passed=tuple(_passed(problem, class_of, values)),
+    )
+
+
+def _orders(problem: Partition, root: Sequence[int], values: Sequence[Value]) -> dict[int, set[int]]:
+    """Return, by the first op of a class of the problem, those of classes on its stage or a later one."""
+    after: dict[int, set[int]] = {r: set() for r in root}
+    if not problem.contiguous:
+        return after
+    backward = set(problem.backward)
+    with_forward = {r for i, r in enumerate(root) if i not in backward}
+    mirrored = {i for i in backward if root[i] not in with_forward}
+    pairs = [(j, i) for i, op in enumerate(problem.graph.ops) for j in op.after]
+    pairs += [(v.writer, i) for v in values for i in v.readers if v.writer is not None]
+    for a, b in pairs:
+        if a in backward and b in backward:
+            if a in mirrored or b in mirrored:
+                after[root[b]].add(root[a])
+        elif a not in backward and b not in backward:
+            after[root[a]].add(root[b])
+    return after
+
+
+def _passed(problem: Partition, class_of: Sequence[int], values: Sequence[Value]) -> Iterator[Passed]:
+    backward = set(problem.backward)
     for v in values:
         assert v.writer is not None
         readers = sorted({class_of[i] for i in v.readers} - {class_of[v.writer]})
         forward = v.writer not in backward
         kept = tuple(sorted({class_of[i] for i in v.readers if i in backward})) if forward else ()
-        nbytes = graph.tensors[v.tensor].nbytes
+        nbytes = problem.graph.tensors[v.tensor].nbytes
         time = 0 if problem.link is None else -(-nbytes * 10**9 // problem.link)
         if (readers and (time or forward)) or kept:
-            passed.append(
-                Passed(
-                    writer=class_of[v.writer],
-                    readers=tuple(readers),
-                    time=time,
-                    nbytes=nbytes,
-                    maker=v.writer,
-                    forward=forward,
-                    kept=kept,
-                )
+            yield Passed(
+                writer=class_of[v.writer],
+                readers=tuple(readers),
+                time=time,
+                nbytes=nbytes,
+                maker=v.writer,
+                forward=forward,
+                kept=kept,
             )
-    return PartitionData(
-        members=tuple(map(tuple, members)),
-        kinds=problem.kinds,
-        times=tuple(tuple(_time(problem, some, kind) for kind in kinds) for some in members),
-        forward_times=tuple(
-            tuple(_time(problem, [i for i in some if i not in backward], kind) or 0 for kind in kinds)
-            for some in members
-        ),
-        held=tuple(
-            frozenset(t for i in some for t in (*graph.ops[i].reads, *graph.ops[i].writes) if t in initial)
-            for some in members
-        ),
-        sizes=tuple(x.nbytes for x in graph.tensors),
-        before=tuple(frozenset(some - {c}) for c, some in enumerate(before)),
-        passed=tuple(passed),
-    )
 
 
 def _time(problem: Partition, ops: list[int], kind: str) -> int | None:

@@ -111,78 +111,108 @@ class Way:
         )
 
 
-def within(data: RecomputeData, found: Cut, k: int) -> Within:
+def within(data: RecomputeData, chain: Cut, k: int) -> Within:
     """Return block k as a graph."""
-    block, is_last = found.blocks[k], k + 1 == len(found.blocks)
-    ops: list[int | None] = [*block.forward, *([] if is_last else [None]), *block.backward]
-    rest = None if is_last else len(block.forward)
-    inside = {i: p for p, i in enumerate(ops) if i is not None}
-    started = {x.tensor for x in data.values if x.at_start}
-    reads, writes = ([list[int]() for _ in ops] for _ in range(2))
-    tensors: list[Tensor] = []
-    if rest is not None:
-        tensors.append(Tensor(name="token", nbytes=0, initial=True, final=True))
-        reads[rest], writes[rest] = [0], [0]
-    gradients, source, last = 0, None, dict[int, int]()
-    for u, x in enumerate(data.values):
-        readers = [inside[i] for i in x.readers if i in inside]
-        mine = x.writer in inside
+    draft = _Draft(data, chain, k)
+    for u in range(len(data.values)):
+        draft.add(u)
+    return draft.done()
+
+
+class _Draft:
+    """The graph of a block, to which values are added one by one."""
+
+    def __init__(self, data: RecomputeData, chain: Cut, k: int) -> None:
+        self.data, self.chain, self.block = data, chain, chain.blocks[k]
+        self.ahead = chain.blocks[k - 1] if k else None
+        is_last = k + 1 == len(chain.blocks)
+        self.ops: list[int | None] = [*self.block.forward, *([] if is_last else [None]), *self.block.backward]
+        self.rest = None if is_last else len(self.block.forward)
+        self.inside = {i: p for p, i in enumerate(self.ops) if i is not None}
+        self.started = {x.tensor for x in data.values if x.at_start}
+        self.reads, self.writes = ([list[int]() for _ in self.ops] for _ in range(2))
+        self.tensors: list[Tensor] = []
+        self.last: dict[int, int] = {}
+        """By bundle, the tensor of its last version."""
+
+        self.gradients = 0
+        self.source: int | None = None
+        if self.rest is not None:
+            self.tensors.append(Tensor(name="token", nbytes=0, initial=True, final=True))
+            self.reads[self.rest], self.writes[self.rest] = [0], [0]
+
+    def add(self, u: int) -> None:
+        """Add a value with the op that makes it and those that read it, if the block has one of these."""
+        x, block, rest = self.data.values[u], self.block, self.rest
+        readers = [self.inside[i] for i in x.readers if i in self.inside]
+        mine = x.writer in self.inside
         if not readers and not mine:
-            continue
+            return
         # What a block behind this one leaves comes with the rest; all else from elsewhere is there.
         comes = rest is not None and not mine and x.writer is not None and x.writer >= block.forward.stop
-        passes = x.final or (x.readers and x.readers[-1] >= block.backward.stop)
-        begins = k > 0 and u == found.blocks[k - 1].output
-        real = x.tensor not in started and u not in found.kept
-        real = real and (mine or begins or (comes and not passes))
-        if mine and x.tensor in last:  # a version behind another one
-            t = last[x.tensor]
-            tensors[t] = replace(tensors[t], final=bool(real and passes))
-        else:
-            t = len(tensors)
-            held = begins and any(i in found.blocks[k - 1].backward for i in x.readers)
-            kept_on = bool(real and (held or (mine and passes)))
-            size = x.nbytes if real else 0
-            tensors.append(Tensor(name=f"t{t}", nbytes=size, initial=not (mine or comes), final=kept_on))
-        last[x.tensor] = t
-        source = t if begins else source
+        t = self._tensor(u, mine, comes)
+        self.last[x.tensor] = t
         if comes and rest is not None:
-            gradients += x.nbytes * real
-            writes[rest].append(t)
+            self.gradients += self.tensors[t].nbytes
+            self.writes[rest].append(t)
         elif mine and x.writer is not None:
-            writes[inside[x.writer]].append(t)
+            self.writes[self.inside[x.writer]].append(t)
         for p in readers:
-            reads[p].append(t)
-        # What another forward of the block destroys is not there when it ends.
-        left = x.writer in block.forward and not any(
-            x.writer is not None and w is not None and x.writer < w < block.forward.stop
-            for w in (data.values[r].writer for r in x.rivals)
+            self.reads[p].append(t)
+        if rest is not None and (u == block.output or (u in self.chain.kept and self._is_left(u))):
+            self.reads[rest].append(t)
+
+    def _tensor(self, u: int, mine: bool, comes: bool) -> int:
+        """Return the tensor of a value: a new one, or that of a version before it in the block."""
+        x, ahead = self.data.values[u], self.ahead
+        passes = x.final or bool(x.readers and x.readers[-1] >= self.block.backward.stop)
+        begins = ahead is not None and u == ahead.output
+        counts = x.tensor not in self.started and u not in self.chain.kept
+        counts = counts and (mine or begins or (comes and not passes))
+        if mine and x.tensor in self.last:
+            t = self.last[x.tensor]
+            self.tensors[t] = replace(self.tensors[t], final=counts and passes)
+        else:
+            t = len(self.tensors)
+            held = begins and ahead is not None and any(i in ahead.backward for i in x.readers)
+            final = counts and (held or (mine and passes))
+            size = x.nbytes if counts else 0
+            self.tensors.append(Tensor(name=f"t{t}", nbytes=size, initial=not (mine or comes), final=final))
+        self.source = t if begins else self.source
+        return t
+
+    def _is_left(self, u: int) -> bool:
+        """Return whether the forward makes a value that no other op of it destroys."""
+        x, forward = self.data.values[u], self.block.forward
+        writers = (self.data.values[r].writer for r in x.rivals)
+        return x.writer in forward and not any(
+            x.writer is not None and w is not None and x.writer < w < forward.stop for w in writers
         )
-        if rest is not None and (u == block.output or (left and u in found.kept)):
-            reads[rest].append(t)
-    named = tuple(
-        Op(
-            name=f"o{p}",
-            reads=tuple(reads[p]),
-            writes=tuple(writes[p]),
-            duration_ns=1 if i is None else data.duration[i],
-            workspace=0 if i is None else data.workspace[i],
+
+    def done(self) -> Within:
+        """Return what was drawn."""
+        data, block = self.data, self.block
+        ops = tuple(
+            Op(
+                name=f"o{p}",
+                reads=tuple(self.reads[p]),
+                writes=tuple(self.writes[p]),
+                duration_ns=1 if i is None else data.duration[i],
+                workspace=0 if i is None else data.workspace[i],
+            )
+            for p, i in enumerate(self.ops)
         )
-        for p, i in enumerate(ops)
-    )
-    accounting = Accounting.REPLACE if data.in_place else Accounting.COEXIST
-    output = 0 if block.output is None else data.sizes[block.output]
-    graph = Graph(name="block", tensors=tuple(tensors), ops=named, accounting=accounting)
-    return Within(
-        graph=graph,
-        ops=tuple(ops),
-        rest=rest,
-        once=frozenset(inside[i] for i in block.forward if i in found.once),
-        source=source,
-        gradients=gradients,
-        input=0 if source is None else tensors[source].nbytes,
-        output=output,
-    )
+        accounting = Accounting.REPLACE if data.in_place else Accounting.COEXIST
+        return Within(
+            graph=Graph(name="block", tensors=tuple(self.tensors), ops=ops, accounting=accounting),
+            ops=tuple(self.ops),
+            rest=self.rest,
+            once=frozenset(self.inside[i] for i in block.forward if i in self.chain.once),
+            source=self.source,
+            gradients=self.gradients,
+            input=0 if self.source is None else self.tensors[self.source].nbytes,
+            output=0 if block.output is None else data.sizes[block.output],
+        )
 
 
 def way_of(block: Within, runs: Sequence[int], graph: Graph | None = None) -> Way:
