@@ -65,9 +65,10 @@ ENGINE = "milp"
 BYTES_PER_TERM = 1500
 
 EXACT_UNITS = 2**20
-"""Memories up to so many units are stated in units; larger ones are scaled, against rounding errors."""
+"""Units of memory up to which it is stated in units; larger ones are scaled, against rounding errors."""
 
 SCALED_MEMORY = 1024.0
+"""What a scaled memory is in the model: its coefficients stay within a few powers of ten of 1."""
 
 
 CONSTRAINTS = (
@@ -198,6 +199,18 @@ def _sequence(data: RecomputeData, stages: int | None) -> list[tuple[int, int]]:
     return [(t, i) for t in range(data.n) for i in range(t + 1) if i == t or data.useful[i] >= t]
 
 
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A place: its number, op, variable, whether that is 1; P before it and what is fetched, by value."""
+
+    k: int
+    op: int
+    run: Any
+    forced: bool
+    before: dict[int, Any]
+    fetched: dict[int, list[Any]]
+
+
 class _State:
     """What is there while the model is built from place to place."""
 
@@ -228,80 +241,94 @@ class _State:
 
     def place(self, k: int, t: int, i: int) -> None:
         """Add op i in stage t, place k."""
-        data, model, values, scale = self.data, self.model, self.data.values, self.built.scale
-        forced = self.built.partitioned and t == i
-        run: Any = 1 if forced else model.R.add()
+        data, forced = self.data, self.built.partitioned and t == i
+        run: Any = 1 if forced else self.model.R.add()
         if not self.built.partitioned:
             for a in data.after[i]:  # (1)
                 self.row("runs_after", [(1, run), *((-1, r) for r in self.ran[a])], 0)
         self.ran[i].append(run)
-        late = [u for u in data.reads[i] if self.pages_late and k < self.last_read[u]]
-        moves = self.slower.outward({u: (self.there[u], run) for u in late})
+        lasting = [u for u in data.reads[i] if self.pages_late and k < self.last_read[u]]
+        moves = self.slower.outward({u: (self.there[u], run) for u in lasting})
         moves += self.slower.inward(data.reads[i] if self.pages else (), run)
         fetched: dict[int, list[Any]] = {u: [] for u in data.touches[i]}
         for u, _, target, made in moves:
             if target == 0:
                 fetched[u].append(made)
+        at = _At(k, i, run, forced, {u: self.there[u] for u in data.touches[i]}, fetched)
         for u in data.reads[i]:  # (2)
-            found = [(-1, x) for x in (self.there[u], *fetched[u])]
-            self.row("finds_what_it_reads", [(1, run), *found], 0)
-        before = {u: self.there[u] for u in data.touches[i]}
-        destroyed = data.destroys[i]
-        kept = []
-        for u, was in before.items():  # (3)
-            writes = u in data.writes[i]
-            wanted = values[u].final or k < self.last_read[u]
-            source = [(-1, x) for x in (was, run if writes else 0, *fetched[u])]
-            absent = all(isinstance(item, int) and not item for _, item in source)
-            if not wanted or (u in destroyed and forced) or absent:
-                self.there[u] = 0
-                continue
-            new = self.there[u] = model.N.add()
-            kept.append((u, new))
-            self.row("kept_if_there", [(1, new), *source], 0)
-            if u in destroyed:
-                self.row("destroyed_by_rivals", [(1, new), (1, run)], 1)
-        held, extra = [], []  # extra: what is there during the run only, besides the workspace
-        for u in data.writes[i]:
-            family = (u, *values[u].rivals)
-            weight = values[u].nbytes * scale
-            if not weight:
-                continue
-            room: Any = 1
-            if not forced:
-                room = model.Q.add()
-                held.append((u, room))
-                arrived = [(1, x) for v in family for x in fetched[v]]
-                self.row("has_room", [*((1, before[v]) for v in family), *arrived, (-1, room)], 0)  # (4)
-                self.row("has_room", [(1, run), (-1, room)], 0)
-            extra.append((weight, room))
-            side = self.there if data.in_place else before
-            extra += [(-weight, side[v]) for v in family]
-            if not data.in_place:
-                extra += [(-weight, x) for v in family for x in fetched[v]]
-        level = model.L.add()
-        change = [
-            (values[u].nbytes * scale * sign, item)
-            for u in before
-            for sign, item in ((1, self.there[u]), (-1, before[u]))
-        ]
-        self.row("level_follows", [(1, self.level), (-1, level), *change], 0)  # (5)
-        arriving = [(1, self.level), *((values[u].nbytes * scale, x) for u in fetched for x in fetched[u])]
-        if data.in_place and len(arriving) > 1:
-            self.row("memory_suffices", arriving, self.limit)
-        base = [(1, level)] if data.in_place else arriving
-        self.row("memory_suffices", [*base, *extra, (data.workspace[i] * scale, run)], self.limit)  # (6)
+            sources = [(-1, x) for x in (self.there[u], *fetched[u])]
+            self.row("finds_what_it_reads", [(1, run), *sources], 0)
+        kept = self._keep(at)
+        held, extra = self._make_room(at)
+        self._follow_level(at, extra)
         kept_on = {u: (run,) for u in data.writes[i] if self.pages and k < self.last_read[u]}
         stale = (*data.writes[i], *data.destroys[i]) if self.pages else ()
         stored = self.slower.outward(kept_on, stale=stale, run=run)
         if not forced and self.built.partitioned:  # (7)
-            left = [(-1, self.there[u]) for u in data.writes[i]] + [
-                (-1, x) for _, j, _, x in stored if j == 0
-            ]
-            self.row("leaves_something", [(1, run), *left], 0)
-        self.level = level
+            left = [self.there[u] for u in data.writes[i]] + [x for _, j, _, x in stored if j == 0]
+            self.row("leaves_something", [(1, run), *((-1, x) for x in left)], 0)
         record = (tuple(kept), tuple(held), tuple(moves), tuple(stored))
-        self.built.places.append(Place(t, i, run, level, *record))
+        self.built.places.append(Place(t, i, run, self.level, *record))
+
+    def _keep(self, at: _At) -> list[tuple[int, Any]]:
+        """(3) Set what is there behind a run; return the values that may be, with N."""
+        data, values, kept = self.data, self.data.values, []
+        for u, was in at.before.items():
+            source = [(-1, x) for x in (was, at.run if u in data.writes[at.op] else 0, *at.fetched[u])]
+            absent = all(isinstance(item, int) and not item for _, item in source)
+            wanted = values[u].final or at.k < self.last_read[u]
+            destroyed = u in data.destroys[at.op]
+            if not wanted or (destroyed and at.forced) or absent:
+                self.there[u] = 0
+                continue
+            new = self.there[u] = self.model.N.add()
+            kept.append((u, new))
+            self.row("kept_if_there", [(1, new), *source], 0)
+            if destroyed:
+                self.row("destroyed_by_rivals", [(1, new), (1, at.run)], 1)
+        return kept
+
+    def _make_room(self, at: _At) -> tuple[list[tuple[int, Any]], list[tuple[float, Any]]]:
+        """(4) Return the bundles with Q, and what is there during the run only, besides the workspace."""
+        data, values = self.data, self.data.values
+        held: list[tuple[int, Any]] = []
+        extra: list[tuple[float, Any]] = []
+        for u in data.writes[at.op]:
+            family = (u, *values[u].rivals)
+            weight = values[u].nbytes * self.built.scale
+            if not weight:
+                continue
+            room: Any = 1
+            arrived = [x for v in family for x in at.fetched[v]]
+            if not at.forced:
+                room = self.model.Q.add()
+                held.append((u, room))
+                sources = [(1, x) for x in (*(at.before[v] for v in family), *arrived)]
+                self.row("has_room", [*sources, (-1, room)], 0)
+                self.row("has_room", [(1, at.run), (-1, room)], 0)
+            extra.append((weight, room))
+            side = self.there if data.in_place else at.before
+            extra += [(-weight, side[v]) for v in family]
+            if not data.in_place:
+                extra += [(-weight, x) for x in arrived]
+        return held, extra
+
+    def _follow_level(self, at: _At, extra: Sequence[tuple[float, Any]]) -> None:
+        """(5), (6) Set the level behind a run; what is there before it, during it and behind it fits."""
+        data, scale, level = self.data, self.built.scale, self.model.L.add()
+        weight = {u: data.values[u].nbytes * scale for u in at.before}
+        change = [
+            (weight[u] * sign, item)
+            for u, was in at.before.items()
+            for sign, item in ((1, self.there[u]), (-1, was))
+        ]
+        self.row("level_follows", [(1, self.level), (-1, level), *change], 0)
+        arriving = [(1, self.level), *((weight[u], x) for u in at.fetched for x in at.fetched[u])]
+        if data.in_place and len(arriving) > 1:
+            self.row("memory_suffices", arriving, self.limit)
+        base = [(1, level)] if data.in_place else arriving
+        self.row("memory_suffices", [*base, *extra, (data.workspace[at.op] * scale, at.run)], self.limit)
+        self.level = level
 
     def finish(self) -> None:
         """State what holds at the end."""

@@ -205,75 +205,79 @@ def _assign(step: _Step) -> None:
 
 def _layer(step: _Step, k: int) -> Layer:
     """Return a layer with its ways."""
-    graph = step.graph
+    graph, ahead = step.graph, set(step.forward)
     mine = [i for i, layer in step.layer.items() if layer == k]
-    ahead = set(step.forward)
     forward = [i for i in mine if i in ahead]
     back = sorted(i for i in mine if i not in ahead)
-    late = step.late.intersection(back)
-    behind = {n for n, layer in step.boundary.items() if layer == k}
-    entering = {n for n, layer in step.boundary.items() if layer == k - 1}
+    entering = [step.values[n] for n, layer in step.boundary.items() if layer == k - 1]
+    leaving = {n for n, layer in step.boundary.items() if layer == k}
     stash: list[Value] = []
     temporary: list[Value] = []
     for n, v in enumerate(step.values):
-        if v.writer in forward and n not in behind:
+        if v.writer in forward and n not in leaving:
             (temporary if ahead.issuperset(v.readers) else stash).append(v)
-    held = [step.values[n] for n in entering] + stash
-    nbytes = sum(map(step.nbytes, held))
+    gradients = [v for v in step.values if v.writer not in ahead and not step.updates & {*v.readers}]
+    through = _most(step, forward, [*temporary, *(step.values[n] for n in leaving)])
+    buffer = max(through, _most(step, back, gradients))
+    held = entering + stash
+    ways, again = _recomputing(step, forward, back, held, stash, buffer)
+    read = {t for i in forward for t in graph.ops[i].reads if graph.tensors[t].initial}
+    updates = [i for i in step.updates if read.intersection(graph.ops[i].writes)]
+    return Layer(
+        name=graph.ops[forward[-1]].name,
+        forward=step.time(forward),
+        states=sum(STATES * step.nbytes(v) for i in updates for v in step.reads[i]),
+        input=sum(map(step.nbytes, entering)),
+        again=again,
+        stash=sum(map(step.nbytes, stash)),
+        ways=(_keep(step, back, held, buffer), *ways),
+    )
+
+
+def _keep(step: _Step, back: list[int], held: list[Value], buffer: int) -> Way:
+    """Return the way that keeps all values that a layer holds for its backward ops."""
+    ahead, late = set(step.forward), step.late.intersection(back)
+    nbytes, b, w = sum(map(step.nbytes, held)), step.time(i for i in back if i not in late), step.time(late)
     until = [v for v in held if late.intersection(v.readers)]
     until += [
         v for v in step.values if v.writer not in ahead and v.writer not in step.late and late & {*v.readers}
     ]
     needed = sum(map(step.nbytes, until))
-    through = _most(step, forward, [*temporary, *(step.values[n] for n in behind)])
-    gradients = [v for v in step.values if v.writer not in ahead and not step.updates & {*v.readers}]
-    buffer = max(through, _most(step, back, gradients))
-    b, w = step.time(i for i in back if i not in late), step.time(late)
-    ways = [
-        Way(
-            name="keep",
-            backward=max(b, 1),
-            weight=w,
-            activation=max(nbytes, needed) if w else nbytes,
-            kept=needed if w else 0,
-            buffer=buffer,
-        )
-    ]
-    products = [v for v in step.values if v.writer in forward and graph.ops[v.writer or 0].kind in PRODUCTS]
-    total, again = sum(map(step.nbytes, stash)), 0
+    return Way(
+        name="keep",
+        backward=max(b, 1),
+        weight=w,
+        activation=max(nbytes, needed) if w else nbytes,
+        kept=needed if w else 0,
+        buffer=buffer,
+    )
+
+
+def _recomputing(
+    step: _Step, forward: list[int], back: list[int], held: list[Value], stash: list[Value], buffer: int
+) -> tuple[list[Way], int]:
+    """Return the ways in which something runs again, and the ns of all that makes the stash again."""
+    ops = step.graph.ops
+    products = [v for v in step.values if v.writer in forward and ops[v.writer or 0].kind in PRODUCTS]
+    ways, again = list[Way](), 0
     for name, saved in (("selective", products), ("full", [])):
-        some = [v for v in stash if v not in saved]
-        makers = _makers(step, some, saved, forward)
+        dropped = [v for v in stash if v not in saved]
+        makers = _makers(step, dropped, saved, forward)
         again = step.time(makers)
-        less = sum(map(step.nbytes, some))
-        less -= sum(step.nbytes(v) for v in saved if v not in stash and makers.intersection(v.readers))
-        if less > 0 and (less < total or name == "full"):
+        made = sum(map(step.nbytes, dropped))
+        less = made - sum(step.nbytes(v) for v in saved if v not in stash and makers.intersection(v.readers))
+        if less > 0 and (less < sum(map(step.nbytes, stash)) or name == "full"):
             ways.append(
                 Way(
                     name=name,
-                    backward=max(b + w, 1) + again,
+                    backward=max(step.time(back), 1) + again,
                     weight=0,
-                    activation=nbytes - less,
+                    activation=sum(map(step.nbytes, held)) - less,
                     kept=0,
-                    buffer=buffer + sum(map(step.nbytes, some)),
+                    buffer=buffer + made,
                 )
             )
-    read = {t for i in forward for t in graph.ops[i].reads if graph.tensors[t].initial}
-    states = sum(
-        STATES * step.nbytes(v)
-        for i in step.updates
-        if read.intersection(graph.ops[i].writes)
-        for v in step.reads[i]
-    )
-    return Layer(
-        name=graph.ops[forward[-1]].name,
-        forward=step.time(forward),
-        states=states,
-        input=sum(step.nbytes(step.values[n]) for n in entering),
-        again=again,
-        stash=total,
-        ways=tuple(ways),
-    )
+    return ways, again
 
 
 def _makers(step: _Step, some: list[Value], kept: list[Value], forward: list[int]) -> set[int]:

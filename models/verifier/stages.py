@@ -61,42 +61,18 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
         Per op: ns, in the mode that it runs in.
     """
     values, ordered = ordered_values(graph)
-    stages = len(split.kinds)
-    found = _wrong(graph, split, rules, ordered)
+    violations = _wrong(graph, split, rules, ordered)
     loads, memories = [], []
-    for s in range(stages):
-        ops = {i for i, stage in enumerate(split.stage) if stage == s}
-        forward = ops - rules.backward
-        entering = [v for v in values if v.writer not in ops and ops.intersection(v.readers)]
-        leaving = [v for v in values if v.writer in ops and not ops.issuperset(v.readers)]
-        again = {"none": set(), "all": forward, "choose": forward & set(split.again)}[rules.recompute]
-        work = sum(durations[i] for i in ops) + sum(durations[i] for i in again)
-        if split.kinds[s] != HOST and rules.link is not None:
-            work += sum(-(-v.nbytes * 10**9 // rules.link) for v in (*entering, *leaving))
-        own = {
-            t for i in ops for t in (*graph.ops[i].reads, *graph.ops[i].writes) if graph.tensors[t].initial
-        }
-        held = sum(graph.tensors[t].nbytes for t in own)
-        load, copies = Fraction(work), split.replicas[s]
-        if copies > 1 and rules.sync is not None:
-            load += Fraction(4 * (copies - 1) * held * 10**9, copies * rules.sync)
-        loads.append(ceil(load / copies))
-        if rules.schedule != "none":
-            under_way = rules.micro if rules.schedule == "gpipe" else min(rules.micro, stages - s)
-            kept = [
-                v for v in values if v.writer not in rules.backward and ops & rules.backward & {*v.readers}
-            ]
-            if rules.recompute != "none":
-                inside = [v for v in kept if v.writer in ops]
-                kept = [v for v in entering if v.writer not in rules.backward]
-                kept += [v for v in inside if v.writer not in again]
-                redone = [sum(v.nbytes for v in inside if v.writer == i) for i in sorted(again)]
-                held += sum(redone) if rules.recompute == "all" else max(redone, default=0)
-            held += under_way * sum(v.nbytes for v in kept)
-        memories.append(held)
-        if rules.memory is not None and split.kinds[s] != HOST and held > rules.memory:
-            said = f"stage {s} holds {exact_bytes(held)}, expected at most {exact_bytes(rules.memory)}"
-            found.append(Violation(kind="memory", message=said, resource=f"stage {s}"))
+    for s, kind in enumerate(split.kinds):
+        stage = _Stage(graph, split, rules, values, s)
+        held = stage.initial_bytes()
+        loads.append(stage.load(durations, held))
+        memories.append(held + stage.kept_bytes())
+        if rules.memory is not None and kind != HOST and memories[s] > rules.memory:
+            message = (
+                f"stage {s} holds {exact_bytes(memories[s])}, expected at most {exact_bytes(rules.memory)}"
+            )
+            violations.append(Violation(kind="memory", message=message, resource=f"stage {s}"))
     needed: list[set[int]] = [set() for _ in loads]
     for a, b in ordered:
         if split.stage[a] < split.stage[b]:
@@ -105,8 +81,54 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
     for taken, earlier in zip(loads, needed, strict=True):
         ends.append(taken + max((ends[r] for r in earlier), default=0))
     return SplitVerdict(
-        loads=tuple(loads), memories=tuple(memories), ends=tuple(ends), violations=tuple(found)
+        loads=tuple(loads), memories=tuple(memories), ends=tuple(ends), violations=tuple(violations)
     )
+
+
+class _Stage:
+    """Stage s, with the values that enter it, and the ops of it that run again."""
+
+    def __init__(self, graph: Graph, split: Split, rules: SplitRules, values: list[Value], s: int) -> None:
+        self.graph, self.split, self.rules, self.values, self.s = graph, split, rules, values, s
+        self.ops = {i for i, stage in enumerate(split.stage) if stage == s}
+        self.entering = [v for v in values if v.writer not in self.ops and self.ops.intersection(v.readers)]
+        forward = self.ops - rules.backward
+        self.again = {"none": set(), "all": forward, "choose": forward & set(split.again)}[rules.recompute]
+
+    def initial_bytes(self) -> int:
+        """Return the bytes of the initial tensors that it accesses."""
+        ops, tensors = (self.graph.ops[i] for i in self.ops), self.graph.tensors
+        own = {t for op in ops for t in (*op.reads, *op.writes) if tensors[t].initial}
+        return sum(tensors[t].nbytes for t in own)
+
+    def load(self, durations: list[int], weights: int) -> int:
+        """Return its load in ns, with so many bytes of weights."""
+        rules, copies = self.rules, self.split.replicas[self.s]
+        work = sum(durations[i] for i in self.ops) + sum(durations[i] for i in self.again)
+        if self.split.kinds[self.s] != HOST and rules.link is not None:
+            leaving = [v for v in self.values if v.writer in self.ops and not self.ops.issuperset(v.readers)]
+            work += sum(-(-v.nbytes * 10**9 // rules.link) for v in (*self.entering, *leaving))
+        load = Fraction(work)
+        if copies > 1 and rules.sync is not None:
+            load += Fraction(4 * (copies - 1) * weights * 10**9, copies * rules.sync)
+        return ceil(load / copies)
+
+    def kept_bytes(self) -> int:
+        """Return the bytes that it keeps for its backward ops, of all micro-batches under way."""
+        rules, backward = self.rules, self.rules.backward
+        if rules.schedule == "none":
+            return 0
+        kept = [v for v in self.values if v.writer not in backward and self.ops & backward & {*v.readers}]
+        once = 0
+        if rules.recompute != "none":
+            inside = [v for v in kept if v.writer in self.ops]
+            kept = [v for v in self.entering if v.writer not in backward]
+            kept += [v for v in inside if v.writer not in self.again]
+            redone = [sum(v.nbytes for v in inside if v.writer == i) for i in sorted(self.again)]
+            once = sum(redone) if rules.recompute == "all" else max(redone, default=0)
+        behind = len(self.split.kinds) - self.s
+        under_way = rules.micro if rules.schedule == "gpipe" else min(rules.micro, behind)
+        return once + under_way * sum(v.nbytes for v in kept)
 
 
 def ordered_values(graph: Graph) -> tuple[list[Value], list[tuple[int, int]]]:
@@ -127,16 +149,16 @@ def ordered_values(graph: Graph) -> tuple[list[Value], list[tuple[int, int]]]:
 
 def _wrong(graph: Graph, split: Split, rules: SplitRules, pairs: list[tuple[int, int]]) -> list[Violation]:
     """Return what is wrong with devices, classes and order."""
-    found = []
+    violations = []
     for kind in sorted(set(split.kinds)):
         used = sum(r for k, r in zip(split.kinds, split.replicas, strict=True) if k == kind)
         if used > rules.counts.get(kind, 0):
-            said = f"found {used} devices of kind {kind!r}, expected at most {rules.counts.get(kind, 0)}"
-            found.append(Violation(kind="devices", message=said, resource=kind))
+            message = f"found {used} devices of kind {kind!r}, expected at most {rules.counts.get(kind, 0)}"
+            violations.append(Violation(kind="devices", message=message, resource=kind))
     for s, r in enumerate(split.replicas):
         if not 1 <= r <= rules.replicate:
-            said = f"stage {s}: found {r} replicas, expected 1 to {rules.replicate}"
-            found.append(Violation(kind="replicas", message=said, resource=f"stage {s}"))
+            message = f"stage {s}: found {r} replicas, expected 1 to {rules.replicate}"
+            violations.append(Violation(kind="replicas", message=message, resource=f"stage {s}"))
     mirrored = set(rules.backward)
     for group in rules.together:
         first = group[0]
@@ -144,21 +166,21 @@ def _wrong(graph: Graph, split: Split, rules: SplitRules, pairs: list[tuple[int,
             mirrored.difference_update(group)
         for i in group:
             if split.stage[i] != split.stage[first]:
-                said = (
+                message = (
                     f"ops {first} {graph.ops[first].name!r} and {i} {graph.ops[i].name!r} of one class are "
                     f"on stages {split.stage[first]} and {split.stage[i]}, expected one stage"
                 )
-                found.append(Violation(kind="class", message=said, op=first, other=i))
+                violations.append(Violation(kind="class", message=message, op=first, other=i))
                 break
     if not rules.contiguous:
-        return found
+        return violations
     for a, b in pairs:
         low, high = split.stage[a], split.stage[b]
         both = (a in rules.backward) + (b in rules.backward)
         if (both == 0 and low > high) or (both == 2 and low < high and (a in mirrored or b in mirrored)):
-            said = (
+            message = (
                 f"op {b} {graph.ops[b].name!r} on stage {high} needs op {a} {graph.ops[a].name!r} on stage "
                 f"{low}, expected {'an earlier' if both == 0 else 'a later'} one or its own"
             )
-            found.append(Violation(kind="contiguity", message=said, op=a, other=b))
-    return found
+            violations.append(Violation(kind="contiguity", message=message, op=a, other=b))
+    return violations

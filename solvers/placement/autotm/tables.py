@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ....formulations.placement.autotm.data import AutotmData, ModeData, copy_time
-from ....formulations.placement.autotm.steps import Step
+from ....formulations.placement.autotm.data import AutotmData, Link, ModeData, copy_time
+from ....formulations.placement.autotm.steps import Hop, Step
 from ....formulations.placement.autotm.walks_milp import Path
 from .arrays import Scratch, Tables, World
 
@@ -89,43 +90,26 @@ def too_large(data: AutotmData) -> str:
 
 def arrays_of(data: AutotmData) -> Arrays:
     """Return the arrays of a model, whose numbers are not `too_large`."""
-    total, hops = most_time(data), sorted(data.links)
-    kinds: dict[tuple[Step, ...], int] = {}
-    steps, step_first = list[Step](), [0]
-    operand_of, operand_first, slow = dict[tuple[int, int], int](), [0], list[list[int]]()
-    for k, operands in enumerate(data.operands):
-        for t in operands:
-            operand_of[k, t] = len(slow)
-            nbytes = data.items[data.at[k, t]].nbytes
-            slow.append(
-                [int(data.slow_time(nbytes, i)) if i in data.rates else 0 for i in range(data.ways.tiers)]
-            )
-        operand_first.append(len(slow))
+    hops, steps, step_first = sorted(data.links), list[Step](), [0]
+    slow, operand_first, operand_of = _operands(data)
     op, until, operand, kind, point_first = list[int](), list[int](), list[int](), list[int](), [0]
+    kinds: dict[tuple[Step, ...], int] = {}
     for walk in data.walks:
         ends = {i: end for _, end, i in data.spans(walk)}
         for i, point in enumerate(walk.points):
-            some = tuple(data.steps(walk, i))
-            if some not in kinds:
-                kinds[some] = len(kinds)
-                steps += some
+            choices = tuple(data.steps(walk, i))
+            if choices not in kinds:
+                kinds[choices] = len(kinds)
+                steps += choices
                 step_first.append(len(steps))
             op.append(point.op)
             until.append(ends.get(i, point.op + 1))
-            operand.append(
-                operand_of.get((point.op, data.items[walk.item].tensor), -1) if point.role.accessed else -1
-            )
-            kind.append(kinds[some])
+            tensor = data.items[walk.item].tensor
+            operand.append(operand_of.get((point.op, tensor), -1) if point.role.accessed else -1)
+            kind.append(kinds[choices])
         point_first.append(len(op))
-    modes = [mode for some in data.modes for mode in some]
-    most = max(len(some) for some in data.operands)
-    wanted = np.full((len(modes), most), -1)
-    number = 0
-    for k, kinds_of in enumerate(data.modes):
-        for mode in kinds_of:
-            for j, t in enumerate(data.operands[k]):
-                wanted[number, j] = mode.wanted.get(t, -1)
-            number += 1
+    modes = [mode for modes_of_op in data.modes for mode in modes_of_op]
+    fastest = [min((mode.duration for mode in modes_of_op), default=0) for modes_of_op in data.modes]
     counts = np.searchsorted([walk.item for walk in data.walks], np.arange(len(data.items) + 1))
     run_rows = [r for r, row in enumerate(data.rows) if row.tier == 0 and row.moment == 1]
     tables = Tables(
@@ -144,20 +128,16 @@ def arrays_of(data: AutotmData) -> Arrays:
         alone_hops=_matrix([[(*s.before, *s.behind).count(hop) for hop in hops] for s in steps], len(hops)),
         beside_hop=_integers([hops.index(step.beside[0]) if step.beside else -1 for step in steps]),
         size=_integers([item.nbytes for item in data.items]),
-        alone_time=_matrix(
-            [[copy_time(x.nbytes, data.links[h]) for h in hops] for x in data.items], len(hops)
-        ),
-        beside_time=_matrix(
-            [[copy_time(x.nbytes, data.links_beside[h]) for h in hops] for x in data.items], len(hops)
-        ),
+        alone_time=_copy_times(data, data.links),
+        beside_time=_copy_times(data, data.links_beside),
         slow=_matrix(slow, data.ways.tiers),
         operand_first=_integers(operand_first),
-        mode_first=_integers(np.cumsum([0, *(len(some) for some in data.modes)])),
+        mode_first=_integers(np.cumsum([0, *map(len, data.modes)])),
         duration=_integers([mode.duration for mode in modes]),
         workspace=_integers([mode.workspace for mode in modes]),
-        wanted=wanted,
-        level=_integers([min((mode.duration for mode in some), default=0) for some in data.modes]),
-        core=_integers([min((mode.duration for mode in some), default=0) for some in data.modes]),
+        wanted=_wanted(data),
+        level=_integers(fastest),
+        core=_integers(fastest),
         kept=_integers([0] * len(slow)),
         longest=_integers([data.longest(k) for k in range(data.n)]),
         states=1 << data.ways.tiers,
@@ -171,7 +151,36 @@ def arrays_of(data: AutotmData) -> Arrays:
         full=np.zeros((len(data.rows), data.n + 1), np.int64),
         rent=np.zeros((len(data.rows), 2), np.int64),
     )
-    return Arrays(data, total, tables, steps, scratch)
+    return Arrays(data, most_time(data), tables, steps, scratch)
+
+
+def _operands(data: AutotmData) -> tuple[list[list[int]], list[int], dict[tuple[int, int], int]]:
+    """Return by operand what slower tiers add, by op its first operand, by op and tensor which it is."""
+    slow, first, number = list[list[int]](), [0], dict[tuple[int, int], int]()
+    for k, operands in enumerate(data.operands):
+        for t in operands:
+            number[k, t] = len(slow)
+            nbytes, tiers = data.items[data.at[k, t]].nbytes, range(data.ways.tiers)
+            slow.append([int(data.slow_time(nbytes, i)) if i in data.rates else 0 for i in tiers])
+        first.append(len(slow))
+    return slow, first, number
+
+
+def _wanted(data: AutotmData) -> Any:
+    """Return, by mode and operand, the tier in which it wants that; -1: any."""
+    operands = [tensors for tensors, modes in zip(data.operands, data.modes, strict=True) for _ in modes]
+    wanted = np.full((len(operands), max(map(len, data.operands))), -1)
+    modes = (mode for modes_of_op in data.modes for mode in modes_of_op)
+    for number, (mode, tensors) in enumerate(zip(modes, operands, strict=True)):
+        for j, t in enumerate(tensors):
+            wanted[number, j] = mode.wanted.get(t, -1)
+    return wanted
+
+
+def _copy_times(data: AutotmData, links: Mapping[Hop, Link]) -> Any:
+    """Return by item and hop the ns of a copy."""
+    hops = sorted(data.links)
+    return _matrix([[copy_time(x.nbytes, links[h]) for h in hops] for x in data.items], len(hops))
 
 
 def _bits(data: AutotmData, rooms: tuple[int, int, int]) -> int:

@@ -61,63 +61,96 @@ def commands(found: Replicas, plan: Plan, *, strict: bool) -> tuple[list[Command
     What takes no time begins behind the ends of its instant and before the beginnings; releases go last. A
     strict runtime counts no bytes.
     """
-    graph = found.problem.graph
-    by_processor = {lane.processor: g for g, lane in enumerate(found.lanes)}
-    owner = {t: g for g, lane in enumerate(found.lanes) for t in lane.tensors}
-    to = {got: g for g, lane in enumerate(found.lanes) for got in lane.received.values()}
-    homes = [lane.device for lane in found.lanes]
-    held: Held = {}
-    used = [0] * len(homes)
-    for x in plan.start:
-        if x.tier == homes[owner[x.tensor]] and not strict:
-            used[owner[x.tensor]] += _taken(held, graph, ("tensor", x.tensor), x.bytes)
-    place = {k: (g, i) for g, lane in enumerate(found.lanes) for i, k in enumerate(lane.ops)}
-    barriers: dict[int, dict[int, int]] = {}
-    for k, op in enumerate(graph.ops):
-        for g, i in (place[j] for j in op.after):
-            waits = barriers.setdefault(k, {})
-            waits[g] = max(i + 1, waits.get(g, 0))
-    writer = {t: place[k] for k, op in enumerate(graph.ops) for t in op.writes if t in to}
-    counts: dict[History, int] = {}
-    some: dict[int, Command] = {}
+    log = _Log(found, plan, strict)
+    made: dict[int, Command] = {}
     for position, what, begins, ends in _events(plan):
-        lane = by_processor[what.processor] if isinstance(what, Run) else owner[what.tensor]
-        there = "tensor"
-        if not isinstance(what, Run) and what.tensor in to:
-            tier = what.dst if isinstance(what, Copy) else what.tier
-            comes = tier == homes[to[what.tensor]] or (isinstance(what, Free) and tier != homes[lane])
-            lane, there = (to[what.tensor], "there") if comes else (lane, there)
-        histories = _histories(graph, what, lane, to, strict, there)
+        lane, there = log.lane_of(what)
+        histories = _histories(log.graph, what, lane, log.to, strict, there)
         if begins:
-            command = some[position] = Command(lane, what, len(some))
-            command.waits = {history: counts.get(history, 0) for history in histories}
-            if isinstance(what, Run):
-                command.waits |= {("run", g): n for g, n in barriers.get(what.op, {}).items() if g != lane}
-            elif isinstance(what, Copy) and there == "there":
-                g, i = writer[what.tensor]
-                if what.src == homes[g]:
-                    command.waits["run", g] = i + 1
-                else:
-                    command.waits |= _following(counts, "comes", what.tensor)
-            elif isinstance(what, Free) and what.tensor in to and there == "tensor":
-                command.waits |= _following(counts, "goes", what.tensor)
-            if isinstance(what, Copy) and not strict:
-                command.waits["begun", lane] = counts.get(("begun", lane), 0)
-            elif isinstance(what, Run) and not strict:
-                command.begins = _next(counts, [("begun", lane)])
-                workspace = graph.ops[what.op].all_modes[what.mode].workspace
-                command.takes = command.gives = workspace
-                command.takes += sum(_taken(held, graph, ("tensor", t)) for t in graph.ops[what.op].writes)
-            if isinstance(what, Copy) and what.dst == homes[lane] and not strict:
-                command.takes = _taken(held, graph, (there, what.tensor), what.bytes)
+            made[position] = Command(lane, what, len(made))
+            log.begin(made[position], there, histories)
         if ends:
-            command = some[position]
-            if isinstance(what, Copy) and what.tensor in to and what.src == homes[owner[what.tensor]]:
-                histories = [*histories, ("out", what.tensor)]
-            command.ends = _next(counts, histories)
-            if isinstance(what, Free) and what.tier == homes[lane] and not strict:
-                command.gives = _given(held, graph, (there, what.tensor), what.bytes)
-    return list(some.values()), used
+            log.end(made[position], there, histories)
+    return list(made.values()), log.used
+
+
+class _Log:
+    """How far the histories are, and what is allocated, while a plan is read from event to event."""
+
+    def __init__(self, found: Replicas, plan: Plan, strict: bool) -> None:
+        self.graph, self.strict = found.problem.graph, strict
+        self.by_processor = {lane.processor: g for g, lane in enumerate(found.lanes)}
+        self.owner = {t: g for g, lane in enumerate(found.lanes) for t in lane.tensors}
+        self.to = {got: g for g, lane in enumerate(found.lanes) for got in lane.received.values()}
+        """By exchanged tensor the lane that it comes to."""
+
+        self.homes = [lane.device for lane in found.lanes]
+        place = {k: (g, i) for g, lane in enumerate(found.lanes) for i, k in enumerate(lane.ops)}
+        self.barriers: dict[int, dict[int, int]] = {}
+        for k, op in enumerate(self.graph.ops):
+            for g, i in (place[j] for j in op.after):
+                waits = self.barriers.setdefault(k, {})
+                waits[g] = max(i + 1, waits.get(g, 0))
+        written = {t: k for k, op in enumerate(self.graph.ops) for t in op.writes if t in self.to}
+        self.writer = {t: place[k] for t, k in written.items()}
+        self.counts: dict[History, int] = {}
+        self.held: Held = {}
+        self.used = [0] * len(self.homes)
+        for x in plan.start:
+            lane = self.owner[x.tensor]
+            if x.tier == self.homes[lane] and not strict:
+                self.used[lane] += _taken(self.held, self.graph, ("tensor", x.tensor), x.bytes)
+
+    def lane_of(self, what: Run | Copy | Free) -> tuple[int, str]:
+        """Return the lane of a command, and whether it finds its tensor there: "tensor", or "there"."""
+        if isinstance(what, Run):
+            return self.by_processor[what.processor], "tensor"
+        lane, to = self.owner[what.tensor], self.to.get(what.tensor)
+        if to is None:
+            return lane, "tensor"
+        tier = what.dst if isinstance(what, Copy) else what.tier
+        comes = tier == self.homes[to] or (isinstance(what, Free) and tier != self.homes[lane])
+        return (to, "there") if comes else (lane, "tensor")
+
+    def begin(self, command: Command, there: str, histories: Sequence[History]) -> None:
+        """Set what a command waits for, and what its beginning counts for and takes."""
+        what, lane, counts = command.what, command.lane, self.counts
+        command.waits = {history: counts.get(history, 0) for history in histories}
+        if isinstance(what, Run):
+            barriers = self.barriers.get(what.op, {})
+            command.waits |= {("run", g): n for g, n in barriers.items() if g != lane}
+        elif isinstance(what, Copy) and there == "there":
+            g, i = self.writer[what.tensor]
+            if what.src == self.homes[g]:
+                command.waits["run", g] = i + 1
+            else:
+                command.waits |= _following(counts, "comes", what.tensor)
+        elif isinstance(what, Free) and what.tensor in self.to and there == "tensor":
+            command.waits |= _following(counts, "goes", what.tensor)
+        if self.strict:
+            return
+        if isinstance(what, Run):
+            command.begins = _next(counts, [("begun", lane)])
+            op = self.graph.ops[what.op]
+            command.takes = command.gives = op.all_modes[what.mode].workspace
+            command.takes += sum(_taken(self.held, self.graph, ("tensor", t)) for t in op.writes)
+        elif isinstance(what, Copy):
+            command.waits["begun", lane] = counts.get(("begun", lane), 0)
+            if what.dst == self.homes[lane]:
+                command.takes = _taken(self.held, self.graph, (there, what.tensor), what.bytes)
+
+    def end(self, command: Command, there: str, histories: list[History]) -> None:
+        """Set what the end of a command counts for, and what it gives back."""
+        what = command.what
+        if (
+            isinstance(what, Copy)
+            and what.tensor in self.to
+            and what.src == self.homes[self.owner[what.tensor]]
+        ):
+            histories = [*histories, ("out", what.tensor)]
+        command.ends = _next(self.counts, histories)
+        if isinstance(what, Free) and what.tier == self.homes[command.lane] and not self.strict:
+            command.gives = _given(self.held, self.graph, (there, what.tensor), what.bytes)
 
 
 def _events(plan: Plan) -> Iterator[tuple[int, Run | Copy | Free, bool, bool]]:
