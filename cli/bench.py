@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .parser import Subparsers
 
 STOPPED = 130
-"""Exit status after a signal."""
+"""Exit status after a signal: 128 and the number of SIGINT, as shells have it."""
 
 
 def add_parser(subparsers: Subparsers) -> None:

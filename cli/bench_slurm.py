@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 TASKS = 256
 """The most tasks at a time unless --jobs says otherwise."""
-_PAUSE = 10.0  # seconds between two plain lines about tasks
+_PAUSE = 10.0
+"""Seconds between two plain lines about the tasks of a sweep."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ..models.result import Result, Turn
 
 WIDTH = 40
-"""Characters of the time axis."""
+"""Characters of the time axis: a line then fits 80 columns."""
 
 
 def picture(result: Result) -> Iterator[str]:

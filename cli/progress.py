@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from ..results.sweeps.runspec import RunSpec
 
 DELAY = 2.0
-"""Seconds before anything is shown."""
+"""Seconds before anything is shown: most commands end sooner."""
 _VALUE = re.compile(r"\b(incumbent|bound) (\d+)(?: (bytes|ns)\b)?")
-_PAUSE = 1.0  # seconds between two plain lines
+_PAUSE = 1.0
+"""Seconds between two plain lines of the progress of a solve."""
 
 
 @contextmanager

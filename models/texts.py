@@ -17,7 +17,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 LONGEST = 300
-"""Characters of an error's line."""
+"""Characters of one line of an error message; longer ones keep their begin and their end."""
 
 
 def printable(text: str, *, keep: str = "") -> str:

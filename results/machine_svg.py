@@ -8,7 +8,9 @@ from ..models.machine import Channel, Machine
 from ..models.units import format_bytes
 
 _BOX, _GAP, _HIGH = 110, 96, 44
+"""Width of a tier's box, the gap between two, and the box's height, in pixels."""
 _PROCESSOR, _ROW = 30, 26
+"""Heights of a processor and of its row in pixels."""
 _MOST = 12
 """Processors that a picture shows one by one."""
 _FILL, _LINE = "#77AADD", "#EE8866"

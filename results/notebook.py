@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..models.derived.profile import MemoryProfile
 
 _WIDTH, _HEIGHT = 560, 150
+"""Width and height of the picture in pixels; a notebook's cell is wider."""
 _COLUMNS = _WIDTH  # steps that cannot be told apart are not drawn
 _AREA = "#77AADD"
 _REFERENCE = "#AA3377"

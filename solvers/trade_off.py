@@ -12,7 +12,7 @@ from .method import load
 from .registry import ROOMS, room_of
 
 FEWEST = 2
-"""Memories of a sweep."""
+"""Memories of a sweep at least: its two ends."""
 
 
 def sweep_memory(

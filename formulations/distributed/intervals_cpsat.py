@@ -48,6 +48,7 @@ from .data import DistributedData
 
 ENGINE = "cpsat"
 BYTES_PER_TERM = 1200
+"""Measured bytes at the peak of building and solving, per nonzero coefficient."""
 
 Way = tuple[int, int]
 

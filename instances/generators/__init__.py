@@ -49,6 +49,7 @@ class Family:
 
 
 _MOST = 10**6
+"""Largest number that a parameter takes: larger graphs do not fit into memory."""
 _N = Parameter(32, "number of ops", least=1, most=_MOST)
 _BATCH = Parameter(1, "size of the batch", least=1, most=_MOST)
 _WEIGHTS = Parameter(False, "keep the bytes of the weights")

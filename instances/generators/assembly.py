@@ -34,8 +34,10 @@ from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
 
 ENTRY_BYTES = 8
+"""Bytes of an entry of a front: double precision."""
 
 MOST_FRONTS = 10**6
+"""Fronts at most, about; more do not fit into memory."""
 
 Box = tuple[tuple[int, int], ...]
 """For each side the first point and the one after the last."""

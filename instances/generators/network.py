@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .builder import Builder
 
 VALUE_BYTES = 4
+"""Bytes of a value of a tensor: 32-bit floating point numbers."""
 
 
 class Feature(NamedTuple):

@@ -36,7 +36,7 @@ DRAWS = 20
 """How often a network is drawn that has too few arcs."""
 
 LONGEST = 10
-"""Of the durations, in ns."""
+"""Nanoseconds that an op takes at most: durations are uniform from 1 on, as those of ProGen."""
 
 
 def psplib(

@@ -14,6 +14,7 @@ import random
 from ...models.graph import Graph, Op, Tensor
 
 PAGE = 4096
+"""Bytes of a page: sizes are multiples of it, as those of traces from GPUs."""
 
 
 def skip_chain(*, n: int, seed: int) -> Graph:

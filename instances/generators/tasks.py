@@ -37,7 +37,7 @@ from .layered import layer_arcs
 from .trees import intree_arcs
 
 MEDIAN_NS = 1000
-"""Of the durations."""
+"""Median of the drawn durations of ops in ns; its unit means nothing."""
 
 DRAWS = 2000
 """How often structure and durations are drawn before giving up."""

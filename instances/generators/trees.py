@@ -13,6 +13,7 @@ from ...models.graph import Graph
 from .builder import Builder, from_successors
 
 MOST_NODES = 10**6
+"""Nodes of a tree at most: more do not fit into memory."""
 
 
 def chain(*, n: int, seed: int, sizes: str, largest: int) -> Graph:

@@ -50,7 +50,7 @@ from .recording import Step
 from .tracing import require_device, require_torch
 
 WARM_UP = 3
-"""Steps before those that count."""
+"""Steps before those that count: in them memory is allocated and kernels are chosen."""
 
 SIZES = tuple(2**k for k in (10, 14, 18, 22, 26))
 """Bytes of the copies that are timed."""

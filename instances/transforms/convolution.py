@@ -52,11 +52,16 @@ RESULT, DATA, WEIGHTS = "result", "data", "weights"
 """What a convolution or its gradients make."""
 
 VALUE_BYTES = 4
+"""Bytes of an element: 32-bit floating point numbers."""
 TILE = 128, 32
+"""Rows and columns of the tiles of a product of matrices: a part of a tile takes the time of a whole one."""
 LARGEST_FFT = 256
+"""Elements of a padded side up to which there is an algorithm by FFT."""
 
 _PLANAR = 2
+"""Dimensions of a kernel that FFT and Winograd have algorithms for."""
 _KERNEL_OF_WINOGRAD = (3, 3)
+"""Sides of the only kernel that the Winograd algorithms here have."""
 
 
 @dataclass(frozen=True, kw_only=True)

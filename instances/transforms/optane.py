@@ -42,8 +42,10 @@ MOST = 6
 """Operands, or writes, of which each subset has a mode; an op that writes more has them all in one tier."""
 
 DRAM_BYTES_PER_NS, SOCKET_MULTIPLY_ADDS_PER_NS = 105, 1536
+"""Of one socket: bytes per ns of its DRAM, and 32-bit multiply-adds per ns of its cores."""
 NS = 10**9
 READ_BYTES_PER_S, WRITE_BYTES_PER_S = 39_400_000_000, 13_900_000_000
+"""Bytes per second that a socket reads from its PMM, and that it writes there."""
 ADDED_BYTES_PER_S = 63_064_000_000
 """What machine ``optane-node`` adds for operands in PMM."""
 

@@ -16,7 +16,7 @@ BYTES_PER_NS = 1555
 """Bytes per nanosecond between the processor and its memory."""
 
 MULTIPLY_ADDS_PER_NS = 9750
-"""32-bit multiply-adds per nanosecond."""
+"""Multiply-adds of 32-bit numbers per nanosecond: the other limit of the roofline."""
 
 
 def duration_ns(nbytes: int, multiply_adds: int) -> int:

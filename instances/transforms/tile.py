@@ -21,7 +21,7 @@ from ...models.graph import Graph, Op, Tensor
 CUT = ("weight", "gradient", "state")
 """Kinds of tensors that are cut, where an op writes a large weight."""
 MOST = 100_000
-"""Tiles of all tensors."""
+"""Tiles of all tensors together at most: each is a tensor and an op of the graph."""
 
 
 def tiled(graph: Graph, nbytes: int) -> Graph:

@@ -21,7 +21,7 @@ FEWEST = 200
 """Buffers from which on a map of the addresses is looked at first; below, making it takes longer."""
 
 LARGEST = 2**63 - 1
-"""The largest offset."""
+"""The largest offset in bytes: files and tools keep 64-bit integers with a sign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

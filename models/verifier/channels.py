@@ -16,6 +16,7 @@ from .actions import CopyItem
 from .case import Case
 
 SHIFT = 64
+"""Binary places of a rate that are compared before exact fractions are: most comparisons end there."""
 NS = 10**9
 
 

@@ -64,7 +64,7 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
     violations = _wrong(graph, split, rules, ordered)
     loads, memories = [], []
     for s, kind in enumerate(split.kinds):
-        stage = _Stage(graph, split, rules, values, s)
+        stage = _JudgedStage(graph, split, rules, values, s)
         held = stage.initial_bytes()
         loads.append(stage.load(durations, held))
         memories.append(held + stage.kept_bytes())
@@ -85,7 +85,7 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
     )
 
 
-class _Stage:
+class _JudgedStage:
     """Stage s, with the values that enter it, and the ops of it that run again."""
 
     def __init__(self, graph: Graph, split: Split, rules: SplitRules, values: list[Value], s: int) -> None:

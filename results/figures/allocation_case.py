@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 FAR = 1.4
 """A capacity that many times the height is told, not drawn."""
 
-_NARROW = 1 / 500  # part of the width below which a rectangle is hard to see
-_ONE_KIND = 0.95  # share of bytes x time from which on the kind tells nothing
+_NARROW = 1 / 500
+"""Part of the width below which a rectangle is hard to see."""
+_ONE_KIND = 0.95
+"""Share of bytes times ns from which on one kind has nearly all, so that kinds tell nothing."""
 
 
 class AllocationCase(NamedTuple):

@@ -33,11 +33,16 @@ VECTOR = 2000
 SCHEME = ("#FFF7C7", "#D5EEB3", "#97D6B9", "#54BDC1", "#2C96C1", "#2A62AC")
 """Of the classes, from small to large."""
 
-_PIXELS = (1600, 800)  # of the image, at most; on a page 8 inches wide 200 to the inch
+_PIXELS = (1600, 800)
+"""Width and height of the image at most; on a page 8 inches wide, 200 pixels to the inch."""
 _SHADES = 8
-_OUTLINES = (0.06, 0.2, 0.4)  # widths in points
-_NAMED = 250  # names written at most, the largest rectangles first
+"""Shades of a colour: more can hardly be told apart."""
+_OUTLINES = (0.06, 0.2, 0.4)
+"""Widths of outlines in points: of rectangles thinner than 1.5 points, than 3 points, and of others."""
+_NAMED = 250
+"""Names that are written at most, those of the largest rectangles first."""
 _TEXT = 6.5
+"""Size of the names in rectangles, in points."""
 _CHARACTER = 0.56 * _TEXT  # width in points of a character, on average
 
 Floats = NDArray[np.float64]

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 COLUMNS = 700
 """Parts of the width whose mean is shown: on a page of eight inches, two thirds of a point each."""
-_LEAST = 0.02  # share of a lane's height that can be seen
-_HEIGHT = 0.8  # of a lane
+_LEAST = 0.02
+"""Share of a lane's height below which nothing can be seen."""
+_HEIGHT = 0.8
+"""Height of the drawing in a lane, as a part of it."""
 
 
 def draw_use(ax: Axes, graph: Graph, plan: Plan, channel: Channel, y: float, unit: int, span: int) -> None:

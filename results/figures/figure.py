@@ -21,7 +21,7 @@ FILE_KINDS = ("svg", "png", "pdf")
 
 INK, GREY, FAINT = "#222222", "#777777", "#E6E6E6"
 TEXT = 8.5
-"""Points of small text."""
+"""Size of text in points, on a page as in a paper."""
 
 INCHES = (8.0, 4.4)
 """Width and height of a figure, unless it needs another."""

@@ -24,14 +24,22 @@ OTHER = "other ops"
 OTHER_COLOUR = "#BBBBBB"
 LANE = "#F3F3F3"
 
-_COLUMNS = 2400  # what is narrower than such a part of the width cannot be told apart on any page
-_WIDE = 1 / 200  # part of the width from which on a bar ends a hair before its neighbour begins
+_COLUMNS = 2400
+"""Parts of the width of which a narrower one cannot be told apart on any page."""
+_WIDE = 1 / 200
+"""Part of the width from which on a bar ends a hair before its neighbour begins."""
 _HAIR = 1 / 1200
-_SEEN = 1 / 1400  # part of the width that every bar has, so that it can be seen
-_LONGEST = 28  # characters of the name of a lane
-_NAMED = 150  # bars of a lane up to which names are written into them
-_LOW = 6  # height in points of a row in which text of 7 points meets no text of the next
-_CHARACTER = 0.54 * 7  # width in points of a character of 7 points, on average
+"""Part of the width that is the gap between two bars."""
+_SEEN = 1 / 1400
+"""Part of the width that every bar has, so that it can be seen."""
+_LONGEST = 28
+"""Characters of the name of a lane at most."""
+_NAMED = 150
+"""Bars of a lane up to which names are written into them."""
+_LOW = 6
+"""Height in points of a row in which text of 7 points meets no text of the next."""
+_CHARACTER = 0.54 * 7
+"""Width in points of a character of 7 points, on average."""
 
 
 class Bar(NamedTuple):

@@ -31,7 +31,8 @@ TIMES = ("auto", "linear", "events")
 COLOURINGS = ("kind", "size", "lifetime")
 """What the colour of a buffer can tell."""
 
-_STRIP = 42  # points that the strip takes above the axes
+_STRIP = 42
+"""Points that the strip takes above the axes."""
 
 
 def allocation(

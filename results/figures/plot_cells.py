@@ -27,7 +27,8 @@ RUN_COLOURS = {FIRST: "#4477AA", AGAIN: "#CC3311"}
 MOST = 120
 """Cells of all tiers together that a picture can show."""
 
-_RUNS, _CELL = 2.2, 0.24  # inches
+_RUNS, _CELL = 2.2, 0.24
+"""Heights in inches of the axes of runs and of a lane of cells."""
 
 
 def cells(

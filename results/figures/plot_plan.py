@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ...models.machine import Channel, Tier
     from ...models.verifier.verdict import Verification
 
-_LANE, _TIER = 0.45, 1.7  # inches
+_LANE, _TIER = 0.45, 1.7
+"""Heights of a lane and of a tier's axes in inches."""
 
 
 def gantt(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...models.graph import Graph
 
 _LANE = 0.45
-"""Inches of a stage."""
+"""Height of a processor's lane in inches."""
 _PARTS = {"weights and states": COLOURS["weight"], "micro-batches": COLOURS["activation"]}
 
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 STALL = "stall"
 STALL_COLOUR = "#CC3311"
-_LANE, _TIER = 0.39, 1.1  # inches
+_LANE, _TIER = 0.39, 1.1
+"""Heights of a lane and of a tier's axes in inches."""
 
 
 def timeline(

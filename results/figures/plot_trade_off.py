@@ -18,8 +18,10 @@ Steps = list[tuple[float, float]]
 """Memory from which on a value holds, and the value."""
 
 _SCHEDULE, _OPEN, _BOUND, _IMPOSSIBLE = "#882255", "#F6E3B4", "#004488", "#D5DCE6"
-_MARGIN = 0.06  # of the range of memories, at both sides
-_BELOW, _ABOVE = 0.22, 0.08  # of the range of makespans, below the lowest bound, above the slowest schedule
+_MARGIN = 0.06
+"""Margin at both sides, as a part of the range of memories."""
+_BELOW, _ABOVE = 0.22, 0.08
+"""Margins below the lowest bound and above the slowest schedule, as parts of the range of makespans."""
 
 
 def trade_off(

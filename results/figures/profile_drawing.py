@@ -44,12 +44,18 @@ _LEVELS = {  # colour, style of the line across the picture
     "capacity": ("#BB5566", "-."),
     "reference": (_REFERENCE, ""),
 }
-_COLUMNS = 1200  # more steps than this cannot be told apart on a page of eight inches
-_DENSE = 400  # from here on an outline of full width would hide the areas
-_LEAST = 0.002  # share of the height of the axes: a smaller change cannot be seen
-_VISIBLE = 0.003  # share of the peak below which an area cannot be seen, so that no legend names it
-_LABEL_HEIGHT = 25  # two lines of text
-_CHARACTER = 0.54  # mean width of a character of DejaVu Sans in ems, measured on op names
+_COLUMNS = 1200
+"""Steps that are drawn: more cannot be told apart on a page of eight inches."""
+_DENSE = 400
+"""Steps from which on an outline of full width would hide the areas."""
+_LEAST = 0.002
+"""Share of the height of the axes below which a change cannot be seen."""
+_VISIBLE = 0.003
+"""Share of the peak below which an area cannot be seen, so that no legend names it."""
+_LABEL_HEIGHT = 25
+"""Height in points of a label, two lines of text."""
+_CHARACTER = 0.54
+"""Mean width of a character of DejaVu Sans in ems, measured on op names."""
 
 
 class Scale(NamedTuple):

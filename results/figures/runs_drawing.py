@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#4477AA", "#EE6677", "#228833", "#AA3377", "#CCBB44", "#66CCEE")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
-_COLUMNS = 2400  # more points than this cannot be told apart on any page
+_COLUMNS = 2400
+"""Points of a curve that are drawn: more cannot be told apart on any page."""
 _MARKERS = "osD^vPX<>*hp"
 
 

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 MOST = 5000
 """Rectangles that a chart keeps as such, the largest; others are too small to be told apart."""
 
-_THIN = 3  # units of the box below which an outline would hide what it encloses
-_LEAST = 0.3  # units of the box that every rectangle has across and up, so that it can be seen
+_THIN = 3
+"""Units of the box below which an outline would hide what it encloses."""
+_LEAST = 0.3
+"""Units of the box that every rectangle has across and up, so that it can be seen."""
 _UNITS = {"": "", "op": "ops", "ns": "ns"}
 _STYLES = {colour: f"k-{kind}" for kind, colour in COLOURS.items()}
 _STYLES |= {colour: f"c{k}" for k, colour in enumerate(drawing.SCHEME)}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 1000, 400
 """Units of the box that lines are drawn in."""
 SPARK_WIDTH, SPARK_HEIGHT = 120, 24
+"""Width and height of a small curve in a table, in pixels."""
 COLUMNS = 400
 """Steps of a memory profile that a chart keeps; of more, each column keeps its highest."""
 LEAST_GAP = 1e-4

@@ -16,6 +16,7 @@ Stamp = tuple[int, int, int]
 
 _TEXTS = ("instance", "problem", "method")
 _LARGEST = 2**63
+"""Numbers of records stay below it: tables keep 64-bit integers with a sign."""
 
 
 class DamagedRecordWarning(UserWarning):

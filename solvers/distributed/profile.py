@@ -6,6 +6,7 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 
 NEVER = 1 << 62
+"""Nanoseconds that no schedule reaches: the end of the last free interval."""
 
 
 class Calendar:

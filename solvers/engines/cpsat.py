@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Value = Callable[[Any], int]
 
 _LARGEST_SEED = 2**31 - 1
+"""The largest seed that CP-SAT takes, a 32-bit integer with a sign."""
 
 NARROW = {"presolve_inclusion_work_limit": "0"}
 """Parameters where sums of a row leave 32 bits. The presolve of CP-SAT 9.15 adds up the factors of literals

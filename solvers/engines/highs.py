@@ -36,6 +36,7 @@ from .tried import quiet_highs
 Value = Callable[[Any], float]
 
 _LARGEST_SEED = 2**31 - 1
+"""The largest seed that HiGHS takes, a 32-bit integer with a sign."""
 
 
 def margin(bound: float) -> float:

@@ -28,7 +28,7 @@ LARGE = 2.0**24
 """From here on a number needs scaling."""
 
 LARGEST_VALUE = 2.0**10
-"""Of a scaled column, about."""
+"""Upper bound of a scaled column, about: HiGHS's tolerances are absolute."""
 
 SPREAD = 20
 """Powers of two that the factors of a row may be apart and all survive: HiGHS drops factors below 10^-9."""

@@ -37,7 +37,7 @@ FIRST_ROUND = 1.0
 """Of CP-SAT's deterministic time, about seconds."""
 
 GROWTH = 1.25
-"""From round to round."""
+"""Factor from round to round of the time that CP-SAT gets for the program."""
 
 KIND = "cuts of subtrees"
 """The kind of the bound."""

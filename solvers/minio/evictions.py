@@ -43,7 +43,7 @@ from ...formulations.minio.data import MinIOData
 from ...models.problems.minio import Eviction, Traversal
 
 K = 5
-"""Files that `best-k` looks at."""
+"""Files of which `best-k` looks at every subset: the 5 whose next use is furthest."""
 
 Rule = Callable[[Sequence[int], int], Sequence[int]]
 """From the sizes of the waiting files, furthest first, and d to places in the list; empty: none suits."""

@@ -18,6 +18,7 @@ from ...models.arrays import Integers
 from ..engines.kernels import inner, kernel
 
 OUT = -1
+"""Offset of a buffer that has no place now."""
 FIXED = 2**40
 """Weight of what must not be ejected."""
 MOVES = 3

@@ -30,7 +30,7 @@ from .components import Component, Components
 from .turns import search_components
 
 FIRST_TURN = 0.5
-"""Seconds of the first run."""
+"""Seconds of the first run of a model; each next one has `GROWTH` times as many."""
 
 LEAST_TURN = 0.1
 """Seconds of a run at least: one is no longer than the turn of the part that is left."""

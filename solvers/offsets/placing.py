@@ -16,6 +16,7 @@ from ...models.arrays import Integers
 from .layout import Layout
 
 NOWHERE = -1
+"""Offset of a buffer that has no place yet."""
 
 
 def place_plainly(layout: Layout, order: Integers, wishes: Integers, best_fit: bool) -> Integers:

@@ -15,7 +15,9 @@ from ..engines.kernels import inner, kernel
 from .layout import Layout
 
 NOWHERE = -1
+"""Offset of a buffer that has no place yet."""
 CHUNK = 1024
+"""Rows that are kept together: what an insertion moves at most."""
 FIRST, LAST, BOTTOM, TOP, OWNER = range(5)
 
 

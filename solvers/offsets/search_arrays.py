@@ -17,9 +17,12 @@ LARGEST = 30_000_000
 
 # The layout that `search_kernel` shares; there it is said what each means.
 STATE_SIZE = 9
+"""Entries of the state of a run, as in `search_kernel`."""
 DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(1, STATE_SIZE)
 FRAME_SIZE = 10
+"""Entries of a choice point, as in `search_kernel`."""
 WIDTH = 16
+"""Candidates that a choice point keeps, as in `search_kernel`."""
 FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)
 
 BLOCK = 1 << 20

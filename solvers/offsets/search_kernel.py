@@ -20,19 +20,21 @@ from .component_kernel import BEGIN, END, HIGH, LOW, greatest, part
 # Scalars of a run, in `state`.
 PHASE, DEPTH, AND_TOP, TRAIL_TOP, COMP_TOP, ATTEMPTS, LIMIT, CAPACITY, STAMP = range(9)
 STATE_SIZE = 9
+"""Entries of `state`, which the line above names."""
 ENTER, TRY, FAIL = range(3)  # phases
 FOUND, EXHAUSTED, AT_LIMIT, NEEDS_TRAIL, NEEDS_POOL = range(5)  # what a call returns
 # A choice point begins as a component does: its list, its sections. Then: offset of the last placement,
 # unplaced buffers, its candidates, the next one, whether there are no others, where the trail stood.
 LAST_OFFSET, LEFT, COUNT, NEXT, COMPLETE, UNDO = range(4, 10)
 FRAME_SIZE = 10
+"""Entries of a choice point: four of a component, and the six above."""
 # A set of components: depth of the placement that parted them, their rows, the next one. A component has the
 # first four fields of a choice point.
 AND_DEPTH, AND_FIRST, AND_END, AND_NEXT = range(4)
 WIDTH = 16
 """Candidates (offset, place in the pool) kept per choice point; when used up, the next are looked for."""
 NONE = 2**62
-"""Above every offset."""
+"""Above every offset in units: there is no such candidate."""
 
 
 @inner

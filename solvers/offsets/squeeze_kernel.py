@@ -13,6 +13,7 @@ from ..engines.kernels import inner, kernel
 from .layout import Layout
 
 OUT = -1
+"""Offset of a buffer that has no place now."""
 EDGE, FIRST, LAST, RECT = range(4)
 FIXED = 2**40
 """Weight of what must not be ejected."""

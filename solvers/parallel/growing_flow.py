@@ -16,7 +16,7 @@ from .closure import Closure, largest_closure
 from .growing import Growing
 
 FROM_SCRATCH = 64
-"""Cuts before the compiled ones."""
+"""Cuts that are made from scratch first: loading the compiled flow takes longer than these."""
 
 
 class GrowingFlow:

@@ -16,6 +16,7 @@ STATIC, FORWARD = 1, 2
 """What an item is: an initial tensor, a value of forward ops; 0: another value."""
 
 NEVER = 2**62
+"""More than any load in ns or number of bytes: impossible or unlimited."""
 
 
 class Items(NamedTuple):

@@ -45,9 +45,10 @@ CUTS = 300
 """Times that a best solution of a path is refined at most."""
 
 SHARE = 1 / 4
-"""Of the time."""
+"""Part of the time that is left which these bounds take; the rest is for plans."""
 
 NEVER = 1 << 62
+"""More than any latency in ns: there is no such cut."""
 
 KIND = "cuts of a path"
 

@@ -43,6 +43,7 @@ from .steps import Hop, Role, Step, Ways
 SECOND = 10**9
 
 MOST_TIERS = 4
+"""Tiers of a machine at most: the steps of a life are all pairs of subsets of the tiers."""
 
 
 class Form(StrEnum):

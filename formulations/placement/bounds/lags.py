@@ -64,6 +64,7 @@ from .samples import SECOND, SampleData
 from .windows import bottlenecks
 
 BEGIN = -1
+"""Stands for the begin of the plan where a lag has the number of an op."""
 MOST = 96
 """Ops c whose lags are looked at, and as many i and j for each of them, at most."""
 LONGEST = 2**61

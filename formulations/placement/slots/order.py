@@ -17,7 +17,7 @@ from ..whole.sequence import At, Copying, Order, Stay
 from .whole_milp import EPSILON, SlotMilp, Value
 
 WHOLE = 1 - 1e-4
-"""Parts that count as all."""
+"""Part of a life in a tier from which on it is there as a whole: solvers have tolerances of 1e-6 or so."""
 
 
 def order(built: SlotMilp, value: Value) -> Order | None:

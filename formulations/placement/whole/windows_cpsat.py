@@ -70,6 +70,7 @@ LARGEST = 2**62
 EXACT_UNITS = 1000
 """Units of a ns up to which rates are exact in (5) and (6); beyond them `PARTS` units, rounded down."""
 PARTS = 16
+"""Units of a ns where no exact number of them is small: times of copies are rounded down to them."""
 
 MOST_BITS = 2**26
 """Sums times sizes up to which (2) is rounded up to a sum; beyond, to a multiple of the divisor."""

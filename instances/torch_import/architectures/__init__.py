@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .example import Example
 
 _MOST = 10**5
+"""Largest number that a parameter takes: larger networks do not fit into memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

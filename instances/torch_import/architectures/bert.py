@@ -13,9 +13,11 @@ from .attention import Dropout, SelfAttention, feed_forward
 from .example import Example, language_model
 
 VOCABULARY = 30522
+"""Tokens of the vocabulary, that of the published BERT."""
 POSITIONS = 512
+"""Positions with an embedding: the longest sequence of the published BERT."""
 RATE = 0.1
-"""Of dropout."""
+"""Share of the values that dropout sets to zero."""
 
 
 def build(*, batch: int, seq: int, layers: int, width: int, heads: int) -> Example:

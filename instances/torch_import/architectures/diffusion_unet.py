@@ -17,6 +17,7 @@ from .attention import attend
 from .example import Example
 
 WIDTH = 128
+"""Channels of the first resolution; the others have multiples of them."""
 MULTIPLES = (1, 2, 2, 2)
 """Channels of each resolution, in units of the width."""
 BLOCKS = 2

@@ -13,7 +13,9 @@ from .attention import Block
 from .example import Example, language_model
 
 VOCABULARY = 50257
+"""Tokens of the vocabulary, that of the published GPT-2."""
 POSITIONS = 1024
+"""Positions with an embedding: the longest sequence of the published GPT-2."""
 
 
 def build(*, batch: int, seq: int, layers: int, flash: bool, width: int, heads: int) -> Example:

@@ -14,6 +14,7 @@ from .attention import attend, join_heads, split_heads
 from .example import Example, language_model
 
 VOCABULARY = 128256
+"""Tokens of the vocabulary, that of Llama 3."""
 
 
 def build(

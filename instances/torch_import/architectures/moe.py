@@ -15,9 +15,11 @@ from .attention import Block, SelfAttention
 from .example import Example, language_model
 
 VOCABULARY = 50257
+"""Tokens of the vocabulary, that of GPT-2."""
 CAPACITY_FACTOR = 1.25
+"""Tokens that an expert has room for, as a multiple of its share if all had the same number."""
 BALANCE = 0.01
-"""Weight of the balancing term."""
+"""Weight in the loss of the term that spreads tokens over experts."""
 
 
 def build(*, batch: int, seq: int, layers: int, experts: int, width: int, heads: int) -> Example:

@@ -13,7 +13,7 @@ from ....models.errors import InstanceError
 from .example import Example
 
 DEPTH = 4
-"""How often sides are halved."""
+"""Number of levels below the first: each halves the sides of the image."""
 
 
 def build(*, batch: int, image: int) -> Example:

@@ -16,7 +16,9 @@ from ..running import HERE, Case, lowtide
 ALIGNMENT = 16
 """Of microcontrollers; the other graphs' sizes are multiples of 4 bytes, which no alignment rounds."""
 SECONDS = 30.0
+"""Time limit of each solve in seconds; the two-step method has a third for each step."""
 SMALL = 2**18
+"""Bytes of the smaller device memory; the larger one has twice as many."""
 SYSTEMS = {
     "TFLite Micro": ("reference", "tflm"),
     "TFLite": ("reference", "size"),

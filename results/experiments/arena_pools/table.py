@@ -14,6 +14,7 @@ from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case
 
 SECONDS = 30.0
+"""Time limit of each solve in seconds; the two-step method has a third for each step."""
 ALIGNMENT = 16
 """Bytes that addresses are multiples of, in all rows."""
 SYSTEMS = {"TFLite Micro": ("reference", "tflm"), "XLA": ("xla", "xla"), "peak, offsets": ("auto", "auto")}

@@ -19,7 +19,7 @@ from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case, apart, say
 
 LIMITS = (3, 10, 30)
-"""Seconds."""
+"""Time limits of the questions of the table, in seconds."""
 
 FULL = 2
 """Of so many of the methods that were best with a third of the time, all of it is tried."""

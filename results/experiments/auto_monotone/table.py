@@ -17,7 +17,7 @@ from ..auto_against_parts.table import behind, needs
 from ..running import Case, apart, say
 
 LIMIT = 3
-"""Seconds."""
+"""Time limit in seconds of questions that have no other."""
 
 STEPS = 8
 """Of memory, evenly from the least to the most."""
@@ -33,7 +33,7 @@ TREES = ("gen:intree?n=60&seed=1", "gen:intree?n=400&seed=1", "gen:intree?n=2500
 STAGES = ("gen:stages?p=4&m=8", "gen:stages?p=8&m=16", "gen:stages?p=8&m=64&w=0")
 
 TIMES = (1, 2, 4, 8)
-"""Seconds."""
+"""Time limits in seconds that are compared: more must not be worse."""
 
 COUNTS = (1, 2, 4, 8)
 """Devices or streams; of ``v100x4`` four at most."""

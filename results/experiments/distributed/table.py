@@ -35,10 +35,12 @@ GRAPHS = tuple(
     )
 )
 DEVICES = (2, 4)
+"""Numbers of devices of the questions of the table."""
 PERCENT = (200, 75)
-"""Of the least sequential peak."""
+"""Memories of a device in percent of the least sequential peak."""
 METHODS = ("heft", "cpsat", "auto")
 SECONDS = 10.0
+"""Time limit of each solve of the table, in seconds."""
 SEEDS = (0, 1, 2)
 """Of `auto`; the first one's plan is the row's, the others show what luck decides."""
 PICTURES = {("catalogue:moe-train", 2, 75): "moe"}

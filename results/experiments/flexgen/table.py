@@ -21,6 +21,7 @@ from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case, with_best_bounds
 
 NEW = 4
+"""Tokens that each sequence gets after its prompt."""
 QUESTIONS = (
     ("opt-6.7b", 4, 8, 200, (61.39, 100, 0)),
     ("opt-30b", 48, 3, 200, (14.76, 0, 0)),
@@ -30,6 +31,7 @@ QUESTIONS = (
 """Model, sequences of a batch, batches, GiB of the host, and percent of weights, caches and states that the
 program lets rest on the GPU."""
 SECONDS = 30
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

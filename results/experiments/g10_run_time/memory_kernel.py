@@ -22,11 +22,13 @@ RESTING, ASKED, AWAITED = range(3)
 FAULT, AHEAD, LEAVE = 0, 3, 6
 """The queues: of faults and of prefetches by where the page is, of evictions ahead by SLOW or HOST."""
 QUEUES = 9
+"""Number of queues: three of each kind above."""
 FULL, STUCK = 1, 2
 """Errors: a queue has no room for another run; no page can leave, or nothing ever comes."""
 HOLE = -(2**31)
 """In the list of arrivals: what was there has left."""
 END = -1
+"""In the place of an arrival: there is no further one."""
 
 CAPACITY, HOST_PAGES, STEP, SLOW_BATCH, BATCH, PLACED_BATCH, WINDOW, STEPS = range(8)
 """Settings: pages, cycles of a batch, pages per batch, ops ahead (0: no window), steps of a call."""
@@ -64,6 +66,7 @@ CAPACITY, HOST_PAGES, STEP, SLOW_BATCH, BATCH, PLACED_BATCH, WINDOW, STEPS = ran
 """State; OWNERS has two fields, MOVED has MOVES: pages so far that were new, came from the slow tier, from
 the host, left for them, were dropped instead; and that hints dropped from the device and from the host."""
 MOVES = 8
+"""Number of the fields of MOVED, which are named above."""
 LOW = MOVED + MOVES
 HIGH = LOW + QUEUES
 FILLED = HIGH + QUEUES

@@ -14,7 +14,9 @@ from ....solvers.engines.kernels import inner, kernel_in_place
 
 Floats = NDArray[np.float64]
 SHORT = 16
+"""Parts up to this length are left to the insertion sort at the end."""
 CLOSE = 1e-6
+"""Values other than 0 that differ by less count as the same."""
 
 
 @inner

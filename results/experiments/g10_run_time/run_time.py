@@ -72,7 +72,9 @@ from . import pages_kernel as kernel
 from .hints import Work, hints_of
 
 MB, GB, GIB = 10**6, 10**9, 2**30
+"""Bytes of the units in which the simulator's settings are."""
 PAGE = 4096
+"""Bytes of a page, the unit that the simulator moves."""
 MOST_RUNS = 22
 """Of neighbouring pages in a queue, a power of 2."""
 

@@ -16,8 +16,9 @@ from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case
 
 SIZES = ((14, 4, 2), (14, 7, 2), (20, 5, 2), (20, 10, 2), (20, 5, 3))
-"""Ops, layers, devices."""
+"""Ops, layers and devices of the random networks."""
 SEEDS = 100
+"""Networks that are drawn of each size."""
 TOGETHER = 5
 """Seeds that a mean elsewhere is over."""
 LISTS = ("heft", "hios-lp", "hios-mr")
@@ -31,6 +32,7 @@ ELSEWHERE = {
 }
 """Means over five graphs of other programs for the same lists and ranges; their graphs are not at hand."""
 SECONDS = 30.0
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

@@ -21,10 +21,14 @@ from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import HERE, by_instance, seconds_of
 
 JOBS = 2
+"""Runs that are carried out at the same time, by default."""
 SHAPES = ("layered", "inception", "workflow", "tree")
 PROCESSORS = (2, 4)
+"""Numbers of processors of the questions of the table."""
 LEVELS = (0, 10, 25, 50, 100)
+"""Memories in percent of the way from the least sequential peak to that of the list schedule."""
 SEEDS = (0, 1, 2, 3, 4)
+"""Seeds of the drawn graphs; those of larger seeds have more ops."""
 HEAD = """\
 # Makespan within a memory, 40 to 60 ops: how many questions are solved to proven optimality in 60 s?
 #

@@ -32,7 +32,9 @@ GRAPHS = (
     "gen:assembly?grid=100x100&leaf=1",
 )
 PERCENTS = (0, 10, 25)
+"""Memories in percent of the way from the least to what the fastest list schedule needs."""
 PROCESSORS = 4
+"""Number of processors of every question of the table."""
 LISTS = ("critical", "fallback", "successors", "longest", "bytes")
 SINGLE: tuple[tuple[str, str, dict[str, str]], ...] = (
     *((f"list, {name}", "list", {"priority": name}) for name in LISTS),

@@ -21,6 +21,7 @@ from ..running import HERE, Case, read_rows
 
 FOLDER = HERE / "makespan_tradeoff"
 POINTS = 12
+"""Memories of each curve, from the least to where more is of no use."""
 
 
 class Subject(NamedTuple):

@@ -34,6 +34,7 @@ NETWORKS = {
 """Network of ``torch:`` -> its options. Scores over words are most of the last one's memory."""
 
 SHARE = 0.7
+"""Memory that is asked, as a part of the peak."""
 
 POLICIES = ("vdnn", "autoswap", "demand-lru")
 """Published: one that offloads by layers, one by scores of absences, and one without any forecast."""
@@ -45,7 +46,7 @@ ROUNDS = 20
 """Iterations of a plan that has a period, one after another: weights go on from each to the next."""
 
 SECONDS = 20.0
-"""Limit of each solve."""
+"""Time limit of each solve of the table, in seconds."""
 
 MACHINE = "v100-16g-pcie3"
 """Its rates decide what the planner moves; no time of copies is compared."""

@@ -35,6 +35,7 @@ QUICK = ("-m", "not slow", "--hypothesis-profile=fast")
 ALL = ("--hypothesis-profile=full",)
 
 PER_ROOM = 2
+"""Mutants that are drawn from each room."""
 
 PATIENCE = 900
 """Seconds that the tests of one mutant take at most."""

@@ -31,10 +31,12 @@ from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import ROOT, Case
 
 REPEATS = 3
+"""Runs of each system on each file; their median counts."""
 SECONDS, EXACT_SECONDS = 60.0, 20.0
 """Limits: of lowtide and MiniMalloc; of CP-SAT and omnimalloc."""
 
 CAPACITY = 1048576
+"""Bytes of the memory in which MiniMalloc's challenging files are asked."""
 OMNIMALLOC = """
 import csv, sys, time
 import omnimalloc as om

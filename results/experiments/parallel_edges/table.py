@@ -24,7 +24,9 @@ FAMILIES = (
 )
 RULES = ("min-levels", "respect-order", "max-size", "max-min-size")
 FRACTIONS = (0, 25, 50, 75)
+"""Bounds in percent of the way from the least sequential peak to the most that any execution needs."""
 SECONDS = 20.0
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases(*, seeds: int = 5) -> Iterator[Case]:

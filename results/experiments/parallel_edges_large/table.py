@@ -21,7 +21,9 @@ FAMILIES = (
     "gen:tasks?n=1000",
 )
 FRACTIONS = (50,)
+"""Bounds in percent of the way from the least known sequential peak to the most that any execution needs."""
 SECONDS = 300.0
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

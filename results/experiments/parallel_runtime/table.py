@@ -20,7 +20,9 @@ from ..running import Case
 GRAPHS = ("aten/googlenet_tr", "aten/resnet50_tr", "aten/swin_t_in")
 PROCESSORS = (None, 4)
 SECONDS = 300.0
+"""Time limit of each solve in seconds; the peak has a quarter."""
 THREADS = 2
+"""Threads of each solve, and of the runtime."""
 
 
 def cases(*, runs: int = 1000) -> Iterator[Case]:

@@ -18,6 +18,7 @@ from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case, instances_of
 
 SECONDS = 60
+"""Time limit of each solve of the table, in seconds."""
 LARGEST = "200MB"
 """Of a certificate."""
 

@@ -14,6 +14,7 @@ from ..peak_networks.table import title
 from ..running import HERE, by_instance, from_folder
 
 JOBS = 2
+"""Runs that are carried out at the same time, by default."""
 METHODS = (
     "reference",
     "inductor-bfs",

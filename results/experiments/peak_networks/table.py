@@ -9,7 +9,9 @@ from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import HERE, by_instance, lowtide, seconds_of
 
 JOBS = 2
+"""Runs that are carried out at the same time, by default."""
 SHOWN = 8
+"""Graphs in the short table, those that gain most."""
 TABLE = TableSpec(
     (
         Column("graph"),

@@ -17,6 +17,7 @@ from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Runs, by_instance, experiment_of, seconds_of
 
 JOBS = 2
+"""Runs that are carried out at the same time, by default."""
 FLOOR = 0.1
 """Seconds that any run counts at least."""
 

@@ -34,12 +34,15 @@ MODELS = {
     "Llama 8B": LLAMA,
 }
 DEVICES = (4, 8)
+"""Numbers of devices of the questions of the table."""
 SHARES = (25, 100)
 """Percent of the way from the memory of full recomputation to that of none."""
 LINK, LATENCY = 25 * 10**9, 10_000
 """Bytes per second and ns before, from device to device."""
 SECONDS = 12.0
+"""Time limit of each joint plan, in seconds; `auto` on two stages each has half of it."""
 RULE_SECONDS = 5.0
+"""Time limit of each solve by a rule, in seconds."""
 PICTURES = {("Llama 1B", 4, 100): "llama"}
 ADAPTED = "AdaPipe"
 

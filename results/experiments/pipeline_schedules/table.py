@@ -41,6 +41,7 @@ QUESTIONS: tuple[tuple[str, str, tuple[int, ...], tuple[str, ...]], ...] = (
 )
 """Options of ``gen:stages``, objective, bytes of memory, methods beside ``auto``."""
 SECONDS = 300.0
+"""Time limit of each solve of the table, in seconds."""
 PICTURES = {("p=4&m=8", "span", 4, "zb-h1"): "zb-h1", ("p=4&m=8", "span", 2, "auto"): "two"}
 
 

@@ -35,6 +35,7 @@ METHODS: dict[str, tuple[str, dict[str, str]]] = {
 """Heading and options of each method."""
 
 SECONDS = 45
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

@@ -23,8 +23,9 @@ from ..running import HERE, Case, two_tiers
 
 FOLDER = HERE / "placement_chains"
 PARTS = (70, 50, 35)
-"""Percent of the peak."""
+"""Memories in percent of the peak in the reference order."""
 OPS, SEEDS = (50, 200), 10
+"""Lengths of the drawn chains in ops, and how many are drawn of each."""
 NETWORKS = (
     "resnet50",
     "densenet121",
@@ -37,7 +38,9 @@ NETWORKS = (
     "gpt2-small-flash",
 )
 BLOCKS = 50
+"""Blocks into which the ops of each network are merged."""
 SECONDS = 120
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

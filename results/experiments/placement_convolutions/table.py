@@ -34,6 +34,7 @@ METHODS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("auto", "auto", {}),
 )
 SECONDS = 60
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

@@ -21,7 +21,7 @@ from ..swap_systems.compared import AUTO
 from ..swap_systems.table import MACHINES, SYSTEMS, Question, asked
 
 SECONDS = 60
-"""Of `auto`, at most."""
+"""Time limit of `auto` for each question, in seconds; the policies need none."""
 
 PAGE = 2**21
 """Bytes of a page: the large pages of NVIDIA's unified memory."""

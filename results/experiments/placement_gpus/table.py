@@ -26,6 +26,7 @@ from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case
 
 MIB = 2**20
+"""Bytes of a MiB: the unit of the devices' sizes."""
 SQUEEZENET = "onnx:squeezenet?train=1&batch=64"
 GRAPHS = (
     ("SqueezeNet, 14 blocks", f"{SQUEEZENET}&blocks=14", (1300, 1000)),
@@ -38,6 +39,7 @@ GRAPHS = (
 GRADIENTS = {"SqueezeNet, 14 blocks": 4_941_984}
 """Bytes of gradients that are exchanged at the end in further cases: those of all weights."""
 GPUS = (2, 4)
+"""Numbers of GPUs of the questions of the table."""
 MOST_OPS = 100
 """Of graphs on which `slot-lp` runs as well; the others have the bound in step by prices."""
 

@@ -13,6 +13,7 @@ from ...tables.spec import Column, Row, TableSpec
 from ..running import by_instance, seconds_of
 
 GIB = 2**30
+"""Bytes of a GiB: the unit of the columns."""
 TABLE = TableSpec(
     (
         Column("workload"),

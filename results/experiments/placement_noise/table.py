@@ -33,7 +33,7 @@ from ..placement_g10.table import PUBLISHED
 from ..running import Case, apart, say
 
 CHUNKS = (16, 64)
-"""MiB."""
+"""MiB of the chunks in which copies are made, beside whole tensors."""
 NOISES = (10, 25)
 """Percent, the half width of the range."""
 G10_NOISE = {
@@ -45,7 +45,7 @@ G10_NOISE = {
 }
 """G10 as published with the noise of `NOISES` (artifact, ``sensitivity_variation``)."""
 PATIENCE = 600
-"""Seconds of a cell."""
+"""Seconds after which a workload is given up."""
 
 
 def cases(*, seeds: int = 5) -> Iterator[Case]:

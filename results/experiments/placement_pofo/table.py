@@ -28,6 +28,7 @@ NS = (100_000, 300_000)
 PARTS = (50, 25)
 """Percent of the bytes of all inputs and tapes."""
 DRAWN = 18, 100_000, 25
+"""The row that is drawn: its stages, ns of the shortest forward, and percent of memory."""
 COPIES, AUTO = 4, 10
 """Seconds for copies alone, and for `auto`."""
 

@@ -20,7 +20,7 @@ from ..running import HERE, Case
 FOLDER = HERE / "placement_recompute"
 GRAPHS = ("unet-4-train", "original-unet-train")
 PARTS = (70, 50)
-"""Percent of the peak."""
+"""Memories of the device in percent of the peak in the reference order."""
 DRAWN = "catalogue:unet-4-train", 50
 ALONE, BOTH = 8, 24
 """Seconds for copies and for second runs, and for both together."""

@@ -25,9 +25,12 @@ from ..placement_g10.table import PUBLISHED
 from ..running import Case
 
 MIB = 2**20
+"""Bytes of a MiB: chunks are multiples of it."""
 CHAINS = (50, 200)
+"""Lengths of the drawn chains, in ops."""
 POLICIES = ("belady", "autoswap", "g10")
 SECONDS = 60
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

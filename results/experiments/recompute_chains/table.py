@@ -44,6 +44,7 @@ MIXED = {
 """Forwards by n and slots 1, 2, ..., those included that the reversals of the steps take."""
 
 DISK_X = (1, 2, 5)
+"""Published costs x of a write to disk and of a read from it, in forwards."""
 DISK = {
     (10, 1): (31, 36, 45),
     (10, 2): (28, 30, 30),
@@ -59,6 +60,7 @@ DISK = {
 """Costs by n and slots in memory, and x: forwards, and x for each write and each read."""
 
 H_X = (0.1, 1, 2, 5)
+"""Published costs x of a write to disk and of a read from it, in forwards."""
 H = {
     (10, 2, 2): (24.4, 28, 30, 30),
     (10, 1, 3): (24.7, 31, 36, 45),

@@ -29,7 +29,9 @@ GRAPHS = {
     "EfficientNet-B0": "catalogue:efficientnet-b0-train",
 }
 BLOCKS = 50
+"""Blocks into which the ops of each training graph are merged."""
 PERCENTS = (15, 30, 45, 60, 80)
+"""Memories in percent of the way from the largest need of one op to the peak of the reference order."""
 METHODS = ("checkmate-rounding", "local-search", "eviction", "chen-greedy", "chen-sqrt")
 GRAPHS_FOLDER = HERE / "recompute_graphs" / "graphs"
 

@@ -23,6 +23,7 @@ MEMORIES = (135, 150)
 WAYS = {"runs": "", "ssd": "ssd", "host": "host", "together": "host-ssd"}
 """The machine of each, in `machines`: what is behind the memory; without one nothing is."""
 DRAWN = 135
+"""The memory in bytes of the plan that is drawn."""
 
 
 def cases() -> Iterator[Case]:

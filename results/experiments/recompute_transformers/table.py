@@ -31,6 +31,7 @@ GRAPHS = {
     "ResNet-50": "resnet50",
 }
 PERCENTS = (70, 50, 35)
+"""Memories in percent of the way from what is there at the start to the peak of the reference order."""
 METHODS = ("segments", "chen-greedy")
 
 

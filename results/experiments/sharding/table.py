@@ -18,8 +18,9 @@ from ...tables.spec import Column, Row, TableSpec
 from ..running import Case
 
 QUESTIONS = ((4, 512), (6, 512), (6, 1024), (6, 2048))
-"""Layers, tokens."""
+"""Layers of each network, and tokens of a device's micro-batch."""
 SECONDS = 30
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

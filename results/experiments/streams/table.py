@@ -31,6 +31,7 @@ TRACES = tuple(
 ORDERS = ("sequential", "nimble", "matching", "opara", "asap", "lios", "auto")
 STAGED = ("ios",)
 SECONDS = 30.0
+"""Time limit of each solve of the table, in seconds."""
 TWICE = 2.0
 """Seconds of the processor below which a schedule is made a second time, for its own time alone."""
 

@@ -17,11 +17,12 @@ from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..running import Case
 
 SIZES = ((14, 4, 2), (20, 5, 2), (20, 5, 3))
-"""Ops, layers, devices."""
+"""Ops, layers and devices of the random networks."""
 SEEDS = range(5)
 LISTS = ("heft", "hios-lp", "hios-mr")
 NETWORKS = ("squeezenet", "inception_v3", "randwire_large", "nasnet_large")
 SECONDS = 60.0
+"""Time limit of each solve of the table, in seconds."""
 
 
 def cases() -> Iterator[Case]:

@@ -27,7 +27,9 @@ MACHINE = "a100-40g-pcie3"
 NETWORKS = ("bvlc_alexnet", "inception_v1", "resnet50", "squeezenet", "vgg19", "zfnet512")
 """On the other networks of `swap_systems` the searches take minutes each."""
 TARGET = 1.5
+"""Time that `auto` may take with a target, as a multiple of the sum of the durations."""
 SECONDS = 2
+"""Time limit of `auto` for each batch with a target, in seconds."""
 LONGER = 10
 """Of `auto` and each batch, at most, with and without a target; systems end by themselves."""
 

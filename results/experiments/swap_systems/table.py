@@ -49,13 +49,13 @@ NETWORKS = (
 )
 TRACES = ("bert-base-train", "gpt2-medium-train", "swin-t-train", "vit-b-16-train")
 NEEDS = (1.5, 3.0)
-"""Peaks over the device."""
+"""Peaks in the reference order that are asked, as multiples of the device's memory."""
 
 SYSTEMS = tuple(m.name for m in ROOMS["placement"].methods if any(o.name == "strict" for o in m.options))
 """The published systems: policies that the simulator carries out."""
 
 SECONDS = 10
-"""Of `auto`, at most."""
+"""Time limit of `auto` for each question, in seconds."""
 BOUND_SECONDS = 25
 """Of `lp-bound`, at most, where `auto` ends with a gap."""
 MOST = 300

@@ -21,8 +21,9 @@ torch: Any = import_module("torch")
 functional: Any = import_module("torch.nn.functional")
 
 IMAGE = (2, 4, 6, 6)
-"""Batch, channels, height, width."""
+"""Sides of an input: batch, channels, height and width."""
 MATRIX = (3, 5)
+"""Rows and columns of an input of other ops."""
 
 
 def _floats(*shapes: tuple[int, ...]) -> list[Any]:

@@ -44,12 +44,14 @@ RANDOM = tuple(
     for seed in range(5)
 )
 DRAWS = 3
+"""Trees that are drawn of each size and shape."""
 REPOSITORY = "kulagins/tree-scheduler-refactored"
 LARGEST_FILE = 47_000
 """Nodes of files up to which a tree takes under 5 s of CPU with all orders verified."""
 
 HARPOONS = tuple((levels, branches) for levels in (1, 2, 3, 4) for branches in (2, 3, 5))
 HARPOON_BYTES, HARPOON_EPS = 900, 1
+"""Bytes of a harpoon's memory, and those (eps) of its small files."""
 LARGE_TREES = (
     "gen:intree?n=100000",
     "gen:outtree?n=100000&data=edge",

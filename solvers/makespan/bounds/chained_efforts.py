@@ -53,6 +53,7 @@ PACKINGS = range(1, 13)
 """The numbers k that are tried; the best `CHAINED` of them are chained."""
 
 CHAINED = 2
+"""Numbers k whose efforts are chained: chaining one takes much longer than trying it."""
 
 LARGEST = 2**53
 """Sums below it are exact as doubles."""

@@ -61,7 +61,7 @@ ROUND: tuple[tuple[Way, Form, int], ...] = (
 """What is tried in each round then, with its width as a multiple of those of `WIDTHS`."""
 
 WIDTHS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)
-"""The widths of the rounds."""
+"""Widths in labels, one for each round; they grow by a factor of two to three and a half."""
 
 SAMPLE = 20_000
 """Width of the samples between them."""

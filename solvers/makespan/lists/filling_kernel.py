@@ -23,6 +23,7 @@ TRIES = 100
 """Exchanges that are decoded from one state."""
 
 NEVER = 2**62
+"""Nanoseconds that no schedule reaches: there is no such event."""
 
 
 class Target(NamedTuple):

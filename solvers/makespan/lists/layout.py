@@ -14,6 +14,7 @@ from ....models.graph import Accounting
 from ....models.problems.makespan import Makespan
 
 UNLIMITED = 2**62
+"""Bytes of a memory without a limit, more than all tensors have."""
 
 
 class Shop(NamedTuple):

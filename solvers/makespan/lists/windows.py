@@ -55,7 +55,7 @@ HOTTEST, COLDEST = 0.02, 0.002
 """Temperatures, as parts of the mean duration."""
 
 BATCH = 50
-"""Windows at one temperature."""
+"""Windows at one temperature, and between two looks at the clock."""
 
 FIRST_ROUND = 4
 """Windows of the first round, per op."""

@@ -36,7 +36,7 @@ STEPS = 2, 6
 """Further nodes of each forward and backward pass: backwards there are fewer sets."""
 
 WIDTH = 200_000
-"""Most labels of each size."""
+"""Labels of each size that a pass keeps at most, unless its width was doubled."""
 
 WIDEST = 3_200_000
 """Labels of each size that a pass keeps at most, however often its width was doubled. It is doubled after a

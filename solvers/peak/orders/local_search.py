@@ -56,9 +56,10 @@ SLICE = 1_000_000
 """Places that are looked at between two looks at the clock: some hundredths of a second."""
 
 COOLEST, WARMEST, COOLING = 0.05, 4.0, 30.0
+"""First temperatures by the mean increase of an op; the last one is the first over `COOLING`."""
 
 SHORTEST, LONGEST = 32, 2048
-"""Reach of blocks, in places."""
+"""Places over which a block of ops is moved at most; each run draws a number between them."""
 
 
 def solve_local_search(problem: Peak, context: Context) -> Outcome:

@@ -13,6 +13,7 @@ from .pass_kernel import EMPTY, Ints, Level, Tables, Words
 from .state_space import StateSpace
 
 WORD = 64
+"""Bits of a word: a set of ops is a row of words."""
 KEYS_SEED = 0
 """Of the random keys: any bits do, the same ones give the same pass."""
 

@@ -31,9 +31,12 @@ WordRows = Annotated[NDArray[np.uint64], 2]
 NEXT, SIZE, COUNT, ROOM, LOOKED_AT, LIMIT, LEAST = range(7)
 WORST_MEMORY, WORST_PEAK, EXTRA_BEFORE, NEEDS_ALL = range(7, 11)
 COUNTERS = 11
+"""Entries of `counters`, which the two lines above name."""
 DONE, PAUSED, FULL = range(3)  # what a call returns
 NONE = 2**62
+"""More than any number of bytes: no cost was cut off."""
 EMPTY = -1
+"""Stands in the hash table of children where there is none."""
 
 
 class Tables(NamedTuple):

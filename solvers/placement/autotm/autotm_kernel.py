@@ -9,7 +9,7 @@ from ...engines.kernels import inner, kernel_in_place
 from .arrays import Integers, Matrix, Prices, Scratch, Tables, World
 
 NEVER = 2**61
-"""More than anything costs (`arrays`)."""
+"""Cost of what cannot be: more than anything else costs (`arrays`)."""
 
 
 @inner

@@ -49,6 +49,7 @@ class Arrays:
 
 
 MOST_NS = 2**59
+"""Sum of all times in ns from which the kernels' sums of a few of them could leave 64 bits."""
 MOST_BYTE_OPS = 2**61
 """Of the largest tensor or workspace, times rows and ops."""
 

@@ -19,8 +19,9 @@ from ...context import Context
 MOMENTS = (3, 12, 48)
 """How many moments the programs have, if there are as many ops."""
 MOST_COLUMNS = 150_000
-"""Larger programs are not built."""
+"""Columns up to which a program is built: larger ones take HiGHS longer than they are worth."""
 DENOMINATOR = 2**60
+"""Multipliers are rounded to integers over it, so that the bound by them is exact."""
 NO_LIMIT = 100
 """Times the sum of the durations: the longest plan that is looked at while none is known."""
 

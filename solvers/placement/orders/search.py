@@ -39,7 +39,9 @@ from ..sequences import Solve, Steps, each_once, of_sequence, place, search_and_
 from ..traits import FREEDOMS, IN_ORDER, PLANNED, Trait
 
 BLOCK, FAR = 8, 128
+"""Ops that a move takes along at most, and places by which it moves them at most."""
 STEPS, PATIENCE = 10_000, 500
+"""Plans of a descent at most, and plans in a row without a gain after which it ends: it has no other end."""
 CROSS = 0.1
 """Of the moves, those that cross two orders."""
 WORTH = 500

@@ -29,7 +29,7 @@ from ..reductions.orders import Order, of_first
 Solve = Callable[[Placement, Context], Outcome]
 
 MOST_NODES = 100_000
-"""That are open at once."""
+"""Partial orders open at once before the search ends with their least bound; each keeps its ops."""
 
 
 def solve_every_order(problem: Placement, context: Context, solve: Solve) -> Outcome:

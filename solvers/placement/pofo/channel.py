@@ -9,6 +9,7 @@ from ....models.arrays import Integers
 from ....models.machine import Machine
 
 MOST = 2**61
+"""Products of bytes and ns stay below it, so that sums of two fit into 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from ...context import Context, Outcome
 from .modes import fastest_modes, in_modes, reference_modes, smallest_modes
 
 MOST = 100
-"""Branches that are looked at."""
+"""Branches over modes at most; each solves a placement of its own."""
 
 Solve = Callable[[Placement, Context], Outcome]
 Left = tuple[tuple[int, ...], ...]

@@ -56,6 +56,7 @@ FINE = 2**17
 LONGEST = 8
 """Times the period of the plan that is timed, up to which one is looked for."""
 NEVER = -(2**60)
+"""Nanoseconds before any event: no path leads to it yet."""
 
 
 def without_latencies(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan | None]]:

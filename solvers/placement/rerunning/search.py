@@ -44,7 +44,7 @@ from ..traits import AGAIN, IN_ORDER, Trait
 from .dropping import Droppable, droppable, with_dropped
 
 PRICES = 16
-"""Steps of the ladder."""
+"""Numbers of the cheapest tensors to drop that are tried, evenly spaced from none to all."""
 SIZES = 4
 """Memories of 3, between the device and what each op once needs."""
 IDLE = 40

@@ -36,9 +36,9 @@ from .emission import serial_emission
 from .tables import NEVER, State, Step, Tables, Way, Where
 
 MOST_STATES = 100_000
-"""That are looked at."""
+"""States that the depth-first search visits in all before it gives up without a plan."""
 PER_START = 20_000
-"""From one start."""
+"""States that it visits from one choice of start tiers: at least five starts have their turn."""
 MOST_STARTS = 5_000
 """Combinations that are tried where there are no more."""
 SLICE = 64

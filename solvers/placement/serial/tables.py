@@ -10,6 +10,7 @@ from ....models.graph import Accounting, Op
 from ....models.problems.placement import Placement
 
 NEVER = 2**60
+"""More than any time in ns, number of bytes or position: unlimited, unreachable or never needed."""
 
 Where = tuple[int, ...]
 """Per tensor, bits of the tiers that hold its current version."""

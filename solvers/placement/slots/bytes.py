@@ -33,10 +33,11 @@ from .plan import Rounded, decode
 from .rounded import Engine, search_near
 
 ROUNDS = (8, 64)
+"""Rounds of copies in each piece: fewer make fewer copies, more leave less that rounding breaks."""
 RESERVES = (0, 1, 64)
 """Bytes left free per life, from try to try, and as many hundred-millionths of the memory."""
 MARGIN = 50
-"""ns."""
+"""Nanoseconds that each run leaves its channels idle in a last attempt, for rounding to whole ns."""
 NEAR = 2_000
 """The search ends when bound and incumbent differ by less than this part of the incumbent."""
 MOST_ROWS = 20_000
@@ -44,6 +45,7 @@ MOST_ROWS = 20_000
 BYTES_PER_TERM = 600
 """Measured at the peak of building a program of 275,000 coefficients and solving it with HiGHS."""
 DENOMINATOR = 2**90
+"""Multipliers are rounded to integers over it, so that the bound by them is exact."""
 WHAT = "the slot model"
 
 

@@ -17,6 +17,7 @@ from ....models.arrays import Integers
 from ....models.machine import ChannelGroup
 
 MOST_ROUNDS = 2**12
+"""Rounds of copies in a piece at most; each copy of a piece has a part in every round."""
 MORE = 32
 """Times the least number of rounds that are tried where copies follow each other."""
 

@@ -16,6 +16,7 @@ from ....formulations.placement.states import Life
 from ....models.plan import Plan
 
 EVER = 2**62
+"""Nanoseconds that no plan reaches: a stay of which no end is known."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from .bytes import raise_by_slots
 from .sample import set_values
 
 ROUNDS = 12
-"""Of cutting."""
+"""Rounds at most that cut pieces in two where the lower model's solution is wrong."""
 FINEST = 2_000
 """No piece gets shorter than this part of the sum of the durations."""
 CUTS = 12
@@ -49,7 +49,7 @@ MANY = 40
 FEW = 12
 """Copies up to which orders around that of a solution are tried too."""
 TRIES = 300
-"""How many of them."""
+"""Orders around that of a solution that are timed at most."""
 PARTS = "copies in parts reach the bound"
 
 Value = Callable[[Any], float]

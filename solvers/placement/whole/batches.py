@@ -14,7 +14,7 @@ from ...context import Context
 from .event_orders import case_of, line_of, moves_of, times_for
 
 STEPS = 3000
-"""Of a walk."""
+"""Moves of the walk that looks for copies to carry at once."""
 
 
 def search_batches(problem: Placement, context: Context, data: StateData, plan: Plan) -> None:

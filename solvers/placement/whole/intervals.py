@@ -55,6 +55,7 @@ SINGLE, TRIES, TRIED, VAIN = 0.15, 40, 0.6, 4
 """In single runs: the part for the bound, how many solutions at the bound are sought, in which part of the
 time that is left, and how often none may be found in a row."""
 ROUNDS = 6
+"""Models of windows at most, each after plans of the one before; a limit of time ends them sooner."""
 SLACKS = 3
 """Rounds ask for a solution within 0, 1 or 2 ns for each op of the bound, in turn."""
 

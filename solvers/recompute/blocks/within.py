@@ -113,13 +113,13 @@ class Way:
 
 def within(data: RecomputeData, chain: Cut, k: int) -> Within:
     """Return block k as a graph."""
-    draft = _Draft(data, chain, k)
+    draft = _BlockDraft(data, chain, k)
     for u in range(len(data.values)):
         draft.add(u)
     return draft.done()
 
 
-class _Draft:
+class _BlockDraft:
     """The graph of a block, to which values are added one by one."""
 
     def __init__(self, data: RecomputeData, chain: Cut, k: int) -> None:

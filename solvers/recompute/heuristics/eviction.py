@@ -28,7 +28,7 @@ from itertools import accumulate
 from ....formulations.recompute.data import RecomputeData, fits, time_of
 
 RULES = ((1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (0, 0, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2))
-"""Exponents a, b, c."""
+"""Exponents a, b, c of the rules that the first runs take in turn; later ones draw from them."""
 
 
 class _Run:

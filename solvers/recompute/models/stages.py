@@ -165,8 +165,10 @@ def solve_rounding(problem: Recompute, context: Context) -> Outcome:
 
 
 THRESHOLDS = (0.5, 0.3, 0.7, 0.1, 0.9)
+"""Values of a relaxed decision above which it is rounded up, one schedule for each; 1/2 comes first."""
 
 RANDOM_ROUNDINGS = 20
+"""Random roundings: each decision is rounded up with the probability that is its value."""
 
 
 def _roundings(data: RecomputeData, context: Context, kept: list[list[float]]) -> Iterator[list[int]]:
