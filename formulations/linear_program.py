@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from .model import Tick
 
-SECOND = 10**9
-
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProgram:

@@ -11,6 +11,9 @@ from ..models.errors import LowtideError
 Tick = Callable[[], None]
 """Called once per row while a model is built; raises `BuildTimeout` when the time is up."""
 
+CPSAT_BYTES, MILP_BYTES = 600, 1500
+"""Measured bytes at the peak of building and solving, per nonzero coefficient, with CP-SAT and with HiGHS."""
+
 
 class BuildTimeout(LowtideError):
     """The time was up before the model stood."""

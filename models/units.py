@@ -10,6 +10,9 @@ from .errors import UsageError
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _FACTORS: dict[str, int] = {unit.lower(): 1024**k for k, unit in enumerate(BINARY)}
 _FACTORS |= {unit: 1000**k for k, unit in enumerate(("", "kb", "mb", "gb", "tb", "pb"))}
+SECOND = 10**9
+"""Nanoseconds of a second: durations are in ns, rates in bytes per second."""
+
 _NANOSECONDS = {"": 1, "ns": 1, "us": 1000, "µs": 1000, "μs": 1000, "ms": 10**6, "s": 10**9}
 
 

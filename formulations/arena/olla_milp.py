@@ -46,12 +46,12 @@ from typing import Any
 from ...models.derived.precedence import precedence
 from ...models.graph import Accounting
 from ...models.problems.arena import Addressed
-from ..model import ModelSize, Tick, ticker
+from ..model import MILP_BYTES, ModelSize, Tick, ticker
 from ..pyomo_terms import silent_pyomo
 from .data import ArenaData, Piece
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 
 @dataclass(frozen=True)

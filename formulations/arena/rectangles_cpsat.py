@@ -36,11 +36,11 @@ from typing import Any
 
 from ...models.derived.precedence import precedence
 from ...models.problems.arena import Addressed
-from ..model import ModelSize, ticker
+from ..model import CPSAT_BYTES, ModelSize, ticker
 from .data import ArenaData, Piece
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 
 @dataclass(kw_only=True)

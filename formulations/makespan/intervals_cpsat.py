@@ -36,12 +36,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.errors import UsageError
-from ..model import ModelSize, ticker
+from ..model import CPSAT_BYTES, ModelSize, ticker
 from ..peak.data import Lifetime
 from .data import MakespanData, model_name
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 CUMULATIVE, RESERVOIR = "cumulative", "reservoir"
 

@@ -45,12 +45,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.errors import UsageError
-from ..model import ModelSize, Tick, ticker
+from ..model import MILP_BYTES, ModelSize, Tick, ticker
 from ..pyomo_terms import linear, silent_pyomo
 from .data import MakespanData, model_name
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 MOST_VARIABLES = 200_000
 """Binaries of a model that is built at all."""

@@ -30,10 +30,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..model import CPSAT_BYTES
 from .data import MinIOData
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 Waiting = Mapping[int, int]
 """By node: bytes of its files that wait."""

@@ -30,11 +30,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.problems.minio import Traversal
-from ..model import ModelSize
+from ..model import CPSAT_BYTES, ModelSize
 from .data import MinIOData, written_at_once
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 
 @dataclass(kw_only=True)

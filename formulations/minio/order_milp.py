@@ -24,12 +24,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import ModelSize
+from ..model import MILP_BYTES, ModelSize
 from ..pyomo_terms import linear, silent_pyomo
 from .data import MinIOData
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)

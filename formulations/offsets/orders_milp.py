@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 
 from ...models.arrays import Integers
-from ..model import ModelSize, ticker
+from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import linear, silent_pyomo
 from .data import OffsetsData
 from .differences import (
@@ -58,7 +58,7 @@ from .differences import (
 )
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 
 @dataclass(frozen=True)

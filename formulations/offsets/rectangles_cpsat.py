@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...models.arrays import Integers
-from ..model import ModelSize, ticker
+from ..model import CPSAT_BYTES, ModelSize, ticker
 from .data import OffsetsData
 from .differences import (
     Pair,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ...models.arrays import Integers
-from ..model import ModelSize
+from ..model import CPSAT_BYTES, ModelSize
 from . import rectangles_cpsat as offsets_cpsat
 from .data import OffsetsData
 from .rectangles_cpsat import (
@@ -39,7 +39,7 @@ from .rectangles_cpsat import (
 )
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 __all__ = ["BYTES_PER_TERM", "CONSTRAINTS", "ENGINE", "bound", "build", "decode", "size"]
 

@@ -19,12 +19,12 @@ from math import gcd
 from typing import Any
 
 from ...models.problems.parallel_memory import Moment
-from ..model import ModelSize, ticker
+from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import linear, silent_pyomo
 from .network import CutNetwork
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,10 +51,11 @@ from ...models.derived.precedence import precedence
 from ...models.graph import Accounting, Graph
 from ...models.problems.memory_edges import shortest_mode
 from ...models.problems.parallel_memory import Moment, live_tensors, most_workspace
+from ..model import CPSAT_BYTES
 from .network import Arc, accesses
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 LARGEST_TIME = 2**61
 """Ticks of all ops together: CP-SAT's integers have 64 bits."""

@@ -41,12 +41,12 @@ from ...models.flow_proof import SINK, SOURCE
 from ...models.graph import Accounting, Graph
 from ...models.problems.memory_edges import shortest_mode
 from ...models.problems.parallel_memory import most_workspace
-from ..model import ModelSize, Tick, ticker
+from ..model import MILP_BYTES, ModelSize, Tick, ticker
 from ..pyomo_terms import silent_pyomo
 from .network import Arc, accesses
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 LARGEST_TOTAL = 2**49
 """Of bytes and of ns: HiGHS refuses models with factors of 10^15."""

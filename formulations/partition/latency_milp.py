@@ -35,13 +35,13 @@ from typing import Any
 
 from ...models.problems.partition import Partition
 from ...models.split import HOST, Split
-from ..model import ModelSize
+from ..model import MILP_BYTES, ModelSize
 from .data import partition_data
 from .stages_milp import Name, Row, Stages, crossings, holdings, loads, memories, state
 from .stages_milp import size as size_of_stages
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 
 def empty(problem: Partition) -> Stages:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ...models.problems.partition import Partition
 from ...models.split import Split
-from ..model import ticker
+from ..model import CPSAT_BYTES, ticker
 from .data import PartitionData
 from .stages_milp import (
     CONSTRAINTS,
@@ -26,7 +26,7 @@ from .stages_milp import (
 __all__ = ["CONSTRAINTS", "build", "build_stage", "decode", "size"]
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 OF_ONE = (crossings, loads, memories, holdings)
 """The constraints of a stage by itself."""

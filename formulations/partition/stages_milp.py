@@ -36,12 +36,12 @@ from typing import Any
 
 from ...models.problems.partition import Partition
 from ...models.split import HOST, Split
-from ..model import ModelSize, ticker
+from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import linear, silent_pyomo
 from .data import PartitionData, partition_data
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 CONTINUOUS = "BLSF"
 """First letters of variables in ns, which the MILP has as real ones."""

@@ -54,13 +54,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import ModelSize, Tick, ticker
+from ..model import MILP_BYTES, ModelSize, Tick, ticker
 from ..pyomo_terms import Rows, add_constraint
 from .data import Lifetime, PeakData, closure, forced_bound, occupied, order_of, order_peak, positions
 from .pyomo_parts import add_sums, cover_memory, new_model, state
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..model import ModelSize, Tick, ticker
+from ..model import CPSAT_BYTES, ModelSize, Tick, ticker
 from .data import (
     Lifetime,
     PeakData,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar, LinearExprT
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..model import ModelSize, Tick, ticker
+from ..model import CPSAT_BYTES, ModelSize, Tick, ticker
 from ..pyomo_terms import Rows
 from .data import (
     PeakData,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 Literal = Any
 """A Boolean variable, or the integer 0 or 1 where its value is fixed."""

@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import Tick, ticker
+from ..model import MILP_BYTES, Tick, ticker
 from ..pyomo_terms import Rows, add_constraint
 from . import steps_cpsat
 from .data import (
@@ -53,7 +53,7 @@ from .data import (
 from .pyomo_parts import add_sums, cover_memory, new_model, state
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,11 @@ from typing import Any
 from ...models.errors import UsageError
 from ...models.problems.pipeline import Pipeline
 from ..makespan.intervals_cpsat import LARGEST_AREA
-from ..model import ModelSize, ticker
+from ..model import CPSAT_BYTES, ModelSize, ticker
 from ..peak.data import LARGEST_TOTAL
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 
 @dataclass(kw_only=True)

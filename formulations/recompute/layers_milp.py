@@ -50,12 +50,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..model import ModelSize, ticker
+from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import at_most, linear, silent_pyomo
 from .stages_milp import EXACT_UNITS, SCALED_MEMORY
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 CONSTRAINTS = (
     "chooses_an_option",

@@ -42,12 +42,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.errors import UsageError
-from ..model import Tick, ticker
+from ..model import CPSAT_BYTES, Tick, ticker
 from .data import RecomputeData, fits, model_name
 from .stages_hint import stages_of
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 LARGEST_AREA = 2**61
 """Units times slots: CP-SAT adds up the areas of intervals in 64 bits."""

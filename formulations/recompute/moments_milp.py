@@ -74,13 +74,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from ..model import ModelSize, ticker
+from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import at_most, linear, silent_pyomo
 from .data import RecomputeData, model_name
 from .stages_milp import EXACT_UNITS, SCALED_MEMORY
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 CONSTRAINTS = (
     "runs_once",

@@ -55,14 +55,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...models.lowering.actions import Compute, Transfer
-from ..model import ModelSize, ticker
+from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import at_most, linear, silent_pyomo
 from .data import RecomputeData, model_name
 from .stages_paging import CONSTRAINTS as PAGING
 from .stages_paging import Move, Paging, SlowerTiers, transfers
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 EXACT_UNITS = 2**20
 """Units of memory up to which it is stated in units; larger ones are scaled, against rounding errors."""

@@ -49,10 +49,10 @@ from ...models.errors import UsageError
 from ...models.lowering.streams import share_of
 from ...models.problems.stream_answers import Stages
 from ...models.problems.streams import Streams
-from ..model import ModelSize, Tick, ticker
+from ..model import CPSAT_BYTES, ModelSize, Tick, ticker
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 LARGEST = 2**61
 """Parts times ns, or bytes, in all: CP-SAT adds in 64 bits."""

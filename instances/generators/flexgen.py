@@ -21,8 +21,7 @@ from math import ceil
 from ...models.graph import Graph
 from ...models.graph_builder import GraphBuilder
 from ...models.opt import ATTENTION, OPT, PRODUCTS
-
-SECOND = 10**9
+from ...models.units import SECOND
 
 
 def flexgen(

@@ -32,6 +32,7 @@ from math import ceil
 from ...models.graph import Graph
 from ...models.graph_builder import GraphBuilder
 from ...models.op import Mode
+from ...models.units import SECOND
 
 FLOPS, RATE, MEMORY_RATE = 10**13, 10**10, 5 * 10**11
 """Operations per second of a device; bytes per second of its links each way, and of its memory."""
@@ -41,8 +42,6 @@ COLLECTIVE = ("gather", "reduce")
 
 PARAMETER, GRADIENT, ADAM = 2, 2, 12
 """Bytes for each parameter: itself and its gradient in 16 bits, Adam's copy and two moments in 32."""
-
-NS = 10**9
 
 
 def sharded(
@@ -76,9 +75,10 @@ def sharded(
     count, net = 12 * hidden**2, GraphBuilder()
     part = -(-count // devices)
     width, saved = (2 if stash else 0) * tokens * hidden, stash * tokens * hidden
-    forward_ns = ceil(2 * count * tokens * NS / FLOPS)
-    adam_ns = ceil((part if stage else count) * 28 * NS / MEMORY_RATE)  # 14 bytes are read and written
-    ring_ns = ceil(2 * part * (devices - 1) * NS / RATE)  # every device sends each part of the others on once
+    forward_ns = ceil(2 * count * tokens * SECOND / FLOPS)
+    adam_ns = ceil((part if stage else count) * 28 * SECOND / MEMORY_RATE)  # 14 bytes are read and written
+    # Every device sends each part of the others on once.
+    ring_ns = ceil(2 * part * (devices - 1) * SECOND / RATE)
 
     def states(name: str, each: int, kind: str, shared_from: int) -> list[str]:
         nbytes = each * (part if stage >= shared_from else count)

@@ -47,7 +47,8 @@ from ...models.errors import InstanceError
 from ...models.graph import Graph
 from ...models.graph_builder import GraphBuilder
 from ...models.op import Mode
-from .sharded import FLOPS, MEMORY_RATE, NS, RATE
+from ...models.units import SECOND
+from .sharded import FLOPS, MEMORY_RATE, RATE
 
 RECOMPUTE = ("none", "selective", "full")
 PARAMETERS = {"qkv": 3, "project": 1, "expand": 4, "reduce": 4}
@@ -144,12 +145,12 @@ class _Device:
     def op(self, name: str, reads: list[str], writes: list[str], nbytes: int = 0, flops: int = 0) -> None:
         """Add an op that takes the time of its operations or, if longer, of the bytes that it moves."""
         seconds = max(Fraction(flops, FLOPS), Fraction(nbytes, MEMORY_RATE))
-        mode = Mode(duration_ns=max(1, ceil(seconds * NS)), processors=("gpu",))
+        mode = Mode(duration_ns=max(1, ceil(seconds * SECOND)), processors=("gpu",))
         self.net.op(name, kind=name.partition(".")[2], reads=reads, writes=writes, modes=(mode,))
 
     def collective(self, name: str, read: str, write: str, rounds: int = 1) -> None:
         """Add a collective operation; in a round each device sends a part on to each other one."""
-        time = ceil(Fraction(rounds * (self.devices - 1) * self.part * NS, RATE))
+        time = ceil(Fraction(rounds * (self.devices - 1) * self.part * SECOND, RATE))
         mode = Mode(duration_ns=max(1, time), processors=("link",))
         self.net.op(name, kind=name.rpartition(".")[2], reads=[read], writes=[write], modes=(mode,))
 

@@ -36,6 +36,7 @@ from itertools import product
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op
+from ...models.units import SECOND
 from .roofline import MULTIPLY_ADDS_PER_NS
 
 MOST = 6
@@ -43,7 +44,6 @@ MOST = 6
 
 DRAM_BYTES_PER_NS, SOCKET_MULTIPLY_ADDS_PER_NS = 105, 1536
 """Of one socket: bytes per ns of its DRAM, and 32-bit multiply-adds per ns of its cores."""
-NS = 10**9
 READ_BYTES_PER_S, WRITE_BYTES_PER_S = 39_400_000_000, 13_900_000_000
 """Bytes per second that a socket reads from its PMM, and that it writes there."""
 ADDED_BYTES_PER_S = 63_064_000_000
@@ -103,10 +103,10 @@ def _op(graph: Graph, op: Op, roofline: bool) -> Op:
         for tiers in choices:
             slow = [t for t, tier in zip(named, tiers, strict=True) if tier == PMM]
             written = sum(size[t] for t in slow if t in op.writes)
-            more = Fraction(written * NS, WRITE_BYTES_PER_S) - Fraction(written * NS, READ_BYTES_PER_S)
+            more = written * SECOND * (Fraction(1, WRITE_BYTES_PER_S) - Fraction(1, READ_BYTES_PER_S))
             duration = Fraction(max(1, -(-sum(size.values()) // DRAM_BYTES_PER_NS), least)) + more
             if hides:
-                added = Fraction(sum(size[t] for t in slow) * NS, ADDED_BYTES_PER_S)
+                added = Fraction(sum(size[t] for t in slow) * SECOND, ADDED_BYTES_PER_S)
                 memory = Fraction(sum(size.values()), DRAM_BYTES_PER_NS) + more
                 duration = max(Fraction(1), memory, least - added)
             operands_in = tuple(zip(named, tiers, strict=True))

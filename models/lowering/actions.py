@@ -15,9 +15,8 @@ from ..errors import InstanceError
 from ..graph import Accounting, Graph
 from ..machine import Machine
 from ..plan import Copy, Plan, Run
+from ..units import SECOND
 from .builder import PlanBuilder
-
-NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def transfer_ns(machine: Machine, src: str, dst: str, nbytes: int) -> int:
         if (channel.src, channel.dst) == (src, dst):
             caps = [g.bytes_per_s for g in machine.groups if (src, dst) in g.channels]
             rate = min([channel.bytes_per_s, *caps])
-            return channel.latency_ns + -(-nbytes * NS // rate)
+            return channel.latency_ns + -(-nbytes * SECOND // rate)
     raise InstanceError(f"machine {machine.name!r}: found no channel from {src!r} to {dst!r}, expected one")
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..derived.values import values_of
 from ..errors import InstanceError
 from ..machine import Access, Channel, Contention, Machine, Processor, Tier
+from ..units import SECOND
 from .streams import stream_runs
 from .transfers import Sending, lower_transfers
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ..graph import Graph
     from ..plan import Plan, Run
 
-NS = 10**9
 
 Rows = Sequence[Sequence[Sequence[int]]]
 """Of each device its streams, of each stream its ops in the order in which it runs them."""
@@ -64,7 +64,7 @@ class Devices:
 
     def transfer_ns(self, t: int) -> int:
         """Return the nanoseconds in which a tensor goes from one device to another."""
-        return self.latency_ns - (-self.graph.tensors[t].nbytes * NS // self.bytes_per_s)
+        return self.latency_ns - (-self.graph.tensors[t].nbytes * SECOND // self.bytes_per_s)
 
     @cached_property
     def transfers(self) -> dict[tuple[int, int], int]:

@@ -13,12 +13,11 @@ from ..errors import InstanceError
 from ..graph import Graph
 from ..machine import Machine
 from ..plan import Plan
+from ..units import SECOND
 from .builder import PlanBuilder
 
 MEMORY, STORAGE = "memory", "storage"
 """The tiers of the machine."""
-
-NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ class _Lowering:
     def _copy(self, t: int, src: str, dst: str, low: int, high: int) -> None:
         """Copy bytes and release them where they were."""
         begin, part = self.now, self.out.part(t, low, high)
-        self.now += -(-(high - low) * NS // self.rates[src, dst])
+        self.now += -(-(high - low) * SECOND // self.rates[src, dst])
         self.out.copy(t, src, dst, begin, self.now, part)
         self.out.free(t, src, self.now, part)
 

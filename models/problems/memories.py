@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from ..errors import InstanceError
 from ..machine import Machine
+from ..units import SECOND
 from .processors import Processors, checked_processors
-
-NS = 10**9
 
 
 class Place(NamedTuple):
@@ -33,7 +32,7 @@ class Link(NamedTuple):
 
     def busy(self, nbytes: int) -> int:
         """Return the nanoseconds that a transfer has the link to itself."""
-        return -(-nbytes * NS // self.bytes_per_s)
+        return -(-nbytes * SECOND // self.bytes_per_s)
 
     def time(self, nbytes: int) -> int:
         """Return the nanoseconds that a transfer takes."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
+from ..units import SECOND
 from .actions import CopyItem
 from .case import Case
 
 SHIFT = 64
 """Binary places of a rate that are compared before exact fractions are: most comparisons end there."""
-NS = 10**9
 
 
 class _Use(NamedTuple):
@@ -58,7 +58,7 @@ def judge_rates(case: Case, copies: list[CopyItem]) -> None:
 def _uses(copy: CopyItem, latency: int, period: int | None) -> list[_Use]:
     """Return when the copy transfers; a part beyond the period comes round at its beginning."""
     begin, end = copy.start + latency, copy.end
-    rate, rest = divmod(copy.nbytes * NS << SHIFT, end - begin)
+    rate, rest = divmod(copy.nbytes * SECOND << SHIFT, end - begin)
     work = (copy.nbytes, end - begin, rate, int(rest > 0), copy.position)
     if period is None or end <= period:
         return [_Use(begin, end, *work)]
@@ -117,4 +117,4 @@ def _exceeds(floor: int, limit: int, by_duration: dict[int, int]) -> bool:
     """Return whether active rates exceed a limit that they may exceed by what was rounded off."""
     if floor >= limit << SHIFT:
         return True
-    return sum(Fraction(nbytes, d) for d, nbytes in by_duration.items()) * NS > limit
+    return sum(Fraction(nbytes, d) for d, nbytes in by_duration.items()) * SECOND > limit

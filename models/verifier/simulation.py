@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ..units import SECOND
 from .actions import Actions, CopyItem, FreeItem, RunItem
 from .case import PARTNERS, Case
 from .flights import Flight, Flights
@@ -13,8 +14,6 @@ from .order import report_duration
 from .reads import Read, Reads
 from .state import STALE, Memory
 from .verdict import Profile
-
-NS = 10**9
 
 # The order of events at one instant: ends, instantaneous copies, reads that count before frees, frees,
 # reads that count after frees and departures (both see the state before any start), starts.
@@ -208,7 +207,7 @@ class Simulation:
             if k in processor.rates:
                 rate = processor.rates[k]
                 slow[rate] = slow.get(rate, 0) + self.case.nbytes[t]
-        extra = sum(Fraction(nbytes * NS, rate) for rate, nbytes in slow.items())
+        extra = sum(Fraction(nbytes * SECOND, rate) for rate, nbytes in slow.items())
         expected = run.duration + -(-extra // 1)
         if run.end - run.start != expected:
             report_duration(self.case, run, int(expected))

@@ -37,10 +37,9 @@ from functools import cached_property
 
 from ....models.graph import Accounting, Mode, Op
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from .items import Lifetime, Point, Walk, items_of
 from .steps import Hop, Role, Step, Ways
-
-SECOND = 10**9
 
 MOST_TIERS = 4
 """Tiers of a machine at most: the steps of a life are all pairs of subsets of the tiers."""

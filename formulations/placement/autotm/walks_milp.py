@@ -57,13 +57,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from ...model import ticker
+from ...model import MILP_BYTES, ticker
 from ...pyomo_terms import linear
 from .data import AutotmData, ModeData, granule
 from .steps import Step
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 Steps = Sequence[Sequence[Sequence[Step]]]
 """By walk and point, the steps among which to choose."""

@@ -41,7 +41,8 @@ from itertools import pairwise
 
 from ....models.derived.precedence import precedence
 from ....models.problems.placement import Placement
-from .releases import SECOND, rate_out_of
+from ....models.units import SECOND
+from .releases import rate_out_of
 
 MOST_STARTS = 1000
 """Ops x from which a period is bounded: of more, evenly spread ones."""

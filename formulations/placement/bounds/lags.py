@@ -59,8 +59,9 @@ import numpy as np
 from ....models.arrays import Booleans, Integers
 from ....models.graph import Accounting, Graph
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from .releases import cuts, late_tensors, least_latency, rate_out_of
-from .samples import SECOND, SampleData
+from .samples import SampleData
 from .windows import bottlenecks
 
 BEGIN = -1

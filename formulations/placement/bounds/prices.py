@@ -58,7 +58,8 @@ from itertools import chain, product
 import numpy as np
 
 from ....models.arrays import Integers
-from .samples import SECOND, SampleData
+from ....models.units import SECOND
+from .samples import SampleData
 from .windows import Window
 
 FAR = 2**61

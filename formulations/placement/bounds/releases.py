@@ -47,9 +47,8 @@ from itertools import accumulate, combinations
 from ....models.derived.precedence import precedence
 from ....models.machine import Machine
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from .windows import Window
-
-SECOND = 10**9
 
 Needed = tuple[int, int, set[str]]
 """An op, the late bytes that must be there when it starts, and the tiers where they may start."""

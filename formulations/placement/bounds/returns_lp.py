@@ -56,7 +56,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...linear_program import SECOND, LinearProgram, ProgramBuilder
+from ....models.units import SECOND
+from ...linear_program import LinearProgram, ProgramBuilder
 from ...model import Tick
 from ...recompute.data import RecomputeData
 

@@ -39,8 +39,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-SECOND = 10**9
-
 
 @dataclass(frozen=True, kw_only=True)
 class Outer:

@@ -47,9 +47,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....models.units import SECOND
 from ...linear_program import LinearProgram, ProgramBuilder
 from .prices import Prices, priced
-from .samples import SECOND, SampleData
+from .samples import SampleData
 
 
 @dataclass(frozen=True, kw_only=True)

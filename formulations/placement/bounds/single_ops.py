@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...linear_program import SECOND
+from ....models.units import SECOND
 from ..states import StateData
 
 

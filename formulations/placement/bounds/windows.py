@@ -34,7 +34,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....models.arrays import Integers
-from .samples import SECOND, SampleData
+from ....models.units import SECOND
+from .samples import SampleData
 
 NEVER = 2**40
 """Op of an access or a write that there is not."""

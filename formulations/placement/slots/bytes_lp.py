@@ -87,7 +87,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ...linear_program import SECOND, LinearProgram
+from ....models.units import SECOND
+from ...linear_program import LinearProgram
 from ...model import ModelSize, ticker
 from ..paths import Move, State, moves
 from ..states import StateData

@@ -60,7 +60,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....models.errors import UsageError
-from ...linear_program import SECOND
+from ....models.units import SECOND
 from ...model import ModelSize
 from .pieces import Cut, Piece
 

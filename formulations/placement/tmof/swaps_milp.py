@@ -60,14 +60,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....models.machine import ChannelGroup
-from ...linear_program import SECOND
-from ...model import ModelSize, Tick
+from ....models.units import SECOND
+from ...model import MILP_BYTES, ModelSize, Tick
 from ..lanes import Lane
 from ..states import StateData
 from .slots import Slots, pairs_of, slots_of
 
 ENGINE = "milp"
-BYTES_PER_TERM = 1500
+BYTES_PER_TERM = MILP_BYTES
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from dataclasses import replace
 from math import gcd, lcm
 from random import Random
 
-from ...linear_program import SECOND
+from ....models.units import SECOND
 from ..states import StateData
 from .sequence import Copying, Order, Timing, rates, timing
 from .windows_cpsat import EXACT_UNITS, PARTS

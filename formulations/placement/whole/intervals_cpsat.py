@@ -54,8 +54,8 @@ from typing import Any
 
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
-from ...linear_program import SECOND
-from ...model import Tick
+from ....models.units import SECOND
+from ...model import CPSAT_BYTES, Tick
 from ..states import StateData
 from .absences import holds
 from .intervals_model import IntervalModel, Moves, Out, Trip, Value, moves_of, order_of
@@ -64,7 +64,7 @@ from .sequence_plan import plan
 from .windows_cpsat import add_windows, choices, line
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 
 def common_tick(data: StateData, rate: Sequence[int]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...linear_program import SECOND
+from ....models.units import SECOND
 from ..states import StateData
 from .absences import absences, holds
 from .sequence import At, Copying, Order, Stay, Timing

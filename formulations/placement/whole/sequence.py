@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...linear_program import SECOND
+from ....models.units import SECOND
 from ..states import StateData
 
 WARM = 4

@@ -57,13 +57,13 @@ from itertools import pairwise, product
 from math import gcd
 from typing import Any
 
-from ...linear_program import SECOND
-from ...model import ModelSize, Tick
+from ....models.units import SECOND
+from ...model import CPSAT_BYTES, ModelSize, Tick
 from ..states import StateData
 from .absences import Absence, absences, carried, excess, instants
 
 ENGINE = "cpsat"
-BYTES_PER_TERM = 600
+BYTES_PER_TERM = CPSAT_BYTES
 
 LARGEST = 2**62
 """Coefficients from which CP-SAT takes none."""

@@ -45,10 +45,11 @@ from typing import ClassVar
 from ...graph import Accounting, Graph
 from ...machine import Machine
 from ...setting import Setting
+from ...units import SECOND
 from ...written import Written
 from .executed import executed_sets, masks
 from .merged import merged_setting
-from .prices import SECOND, check_machine
+from .prices import check_machine
 from .refused import Refused
 from .stacks import PeakProof
 

@@ -61,6 +61,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ...graph import Accounting, Graph
 from ...machine import Machine
 from ...setting import Setting
+from ...units import SECOND
 from .merged import merged_setting
 from .paid import ROOM, USED, least_paid, way_through
 from .price_claims import PricesProof
@@ -72,7 +73,6 @@ if TYPE_CHECKING:
 
     Integers: TypeAlias = NDArray[np.int64]
 
-SECOND = 10**9
 TIERS = 3
 """Outer tiers at most: states of a byte double with each."""
 

@@ -24,6 +24,7 @@ from typing import ClassVar
 
 from ...graph import Graph
 from ...setting import Setting
+from ...units import SECOND
 from ...written import Written
 from .executed import executed_sets, masks
 from .refused import Refused, require_op
@@ -45,9 +46,6 @@ class ReleaseProof(Written):
     op: int
     tiers: tuple[str, ...]
     groups: tuple[str, ...] = ()
-
-
-SECOND = 10**9
 
 
 def check_release(graph: Graph, setting: Setting, bound: int, proof: ReleaseProof) -> None:

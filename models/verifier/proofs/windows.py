@@ -32,8 +32,9 @@ from itertools import pairwise
 
 from ...graph import Graph
 from ...setting import Setting
+from ...units import SECOND
 from .price_claims import WindowsProof
-from .prices import SECOND, earned, setting_of_prices, steps_of
+from .prices import earned, setting_of_prices, steps_of
 from .refused import Refused
 
 

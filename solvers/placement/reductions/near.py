@@ -14,9 +14,8 @@ from dataclasses import replace
 from ....models.machine import Channel, Machine
 from ....models.plan import Copy, Plan, Resident
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from .relays import through_host
-
-SECOND = 10**9
 
 
 def without_far_tiers(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan]]:

@@ -9,9 +9,8 @@ from ....models.graph import Op
 from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Processor
 from ....models.plan import Plan
+from ....models.units import SECOND
 from .tables import Step, Tables, Way, Where
-
-SECOND = 10**9
 
 
 def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:

@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from ....formulations.linear_program import SECOND
 from ....formulations.placement.lanes import Lane
 from ....formulations.placement.paths import State, Walk, tiers_of
 from ....formulations.placement.slots.pieces import Cut
 from ....formulations.placement.states import Life
 from ....models.arrays import Integers
 from ....models.machine import ChannelGroup
+from ....models.units import SECOND
 
 MOST_ROUNDS = 2**12
 """Rounds of copies in a piece at most; each copy of a piece has a part in every round."""

@@ -23,7 +23,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....formulations.linear_program import SECOND
 from ....formulations.placement.states import StateData
 from ....formulations.placement.whole.absences import Absence, absences, holds
 from ....formulations.placement.whole.intervals_cpsat import plan_of
@@ -32,6 +31,7 @@ from ....formulations.placement.whole.sequence import longest_stall, rates
 from ....models.arrays import Integers
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from ...context import Context
 from ...engines.arrays import Rows
 from .event_moves_kernel import MOST, anneal

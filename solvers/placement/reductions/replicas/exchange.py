@@ -47,8 +47,8 @@ from .....formulations.placement.lanes import PIECES, Lane
 from .....models.machine import Machine
 from .....models.plan import Copy, Free, Plan, Run
 from .....models.problems.placement import Placement
+from .....models.units import SECOND
 
-SECOND = 10**9
 COUNTS = tuple(2**i for i in range(PIECES.bit_length()))
 """Of pieces, that are tried where they go through a tier."""
 

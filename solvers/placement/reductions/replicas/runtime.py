@@ -46,10 +46,10 @@ from dataclasses import dataclass, replace
 from .....models.graph import Accounting
 from .....models.machine import Machine
 from .....models.plan import Copy, Free, Plan, Run
+from .....models.units import SECOND
 from .commands import Command, History, commands
 from .share import Replicas
 
-SECOND = 10**9
 RULES = ("fifo", "turn", "token")
 
 

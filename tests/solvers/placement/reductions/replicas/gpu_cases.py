@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import cache
 
 import lowtide as lt
-from lowtide.formulations.linear_program import SECOND, LinearProgram, ProgramBuilder
+from lowtide.formulations.linear_program import LinearProgram, ProgramBuilder
 from lowtide.formulations.placement.slots.bytes_lp import SlotProgram
 from lowtide.instances.transforms.data_parallel import data_parallel
 from lowtide.models.problems.placement import Placement
+from lowtide.models.units import SECOND
 from lowtide.solvers.placement.reductions.replicas.share import Replicas, replicas
 from tests.problems.placement import random_graph, tiny_graph, working_set
 from tests.solvers.placement.graphs import scaled

@@ -9,13 +9,14 @@ from itertools import permutations, product
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.linear_program import SECOND, LinearProgram
+from lowtide.formulations.linear_program import LinearProgram
 from lowtide.formulations.placement.lanes import lanes
 from lowtide.formulations.placement.slots.bytes_lp import build
 from lowtide.formulations.placement.states import state_data
 from lowtide.instances import load_problem
 from lowtide.instances.transforms.data_parallel import data_parallel
 from lowtide.models.problems.placement import Placement
+from lowtide.models.units import SECOND
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import primal_values
 from lowtide.solvers.placement.policies.tmof_online import SHARES
