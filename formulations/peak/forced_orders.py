@@ -103,13 +103,13 @@ def with_forced_orders(
     limit = peak if limit is None else limit
     if peak > limit:
         raise ValueError(f"the order has a peak of {peak} units, expected at most the limit of {limit}")
-    search = _Search(data, order, limit, most_work, expired)
+    search = _ForcedOrderSearch(data, order, limit, most_work, expired)
     while search.forces_some():
         pass
     return search.extended()
 
 
-class _Search:
+class _ForcedOrderSearch:
     """Forced orders so far: masks of the extended precedence, and the network with its arcs."""
 
     def __init__(
@@ -210,7 +210,7 @@ class _Search:
 class _Network:
     """The network of maximum closures: ops, then deaths, then source and sink."""
 
-    def __init__(self, search: _Search) -> None:
+    def __init__(self, search: _ForcedOrderSearch) -> None:
         from ortools.graph.python.max_flow import SimpleMaxFlow
 
         data, own, deaths = search.data, search.own, search.deaths

@@ -58,7 +58,7 @@ class Path:
         return self.events[number - 1].after if number else self.state
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """What a path does in a piece, and its state before."""
 
     path: Path
@@ -81,16 +81,16 @@ class Walk:
     paths: tuple[Path, ...]
 
     @cached_property
-    def _steps(self) -> dict[int, list[Step]]:
-        found: dict[int, list[Step]] = {}
+    def _steps(self) -> dict[int, list[PathStep]]:
+        found: dict[int, list[PathStep]] = {}
         for path in self.paths:
             before = path.state
             for event in path.events:
-                found.setdefault(event.piece, []).append(Step(path, before, event))
+                found.setdefault(event.piece, []).append(PathStep(path, before, event))
                 before = event.after
         return found
 
-    def steps(self, piece: int) -> Sequence[Step]:
+    def steps(self, piece: int) -> Sequence[PathStep]:
         """Return what the paths do in a piece, those that do something."""
         return self._steps.get(piece, ())
 

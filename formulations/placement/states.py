@@ -26,7 +26,7 @@ from .weightless import ways
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class TierChannel:
     """A channel: numbers of its tiers, bytes per second, latency in ns."""
 
     src: int
@@ -104,7 +104,7 @@ class StateData:
     replace: bool
     capacity: tuple[int | None, ...]
     lives: tuple[Life, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[TierChannel, ...]
     caps: tuple[tuple[tuple[int, ...], int], ...]
     periodic: bool
     modes: Mapping[int, tuple[Extra, ...]] = field(default_factory=dict)
@@ -201,7 +201,7 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
         capacity=tuple(None if (c := t.capacity) is None or c >= total else c for t in machine.tiers),
         lives=_lives(problem),
         ways=tuple(
-            Way(src=number[c.src], dst=number[c.dst], rate=c.bytes_per_s, latency=c.latency_ns)
+            TierChannel(src=number[c.src], dst=number[c.dst], rate=c.bytes_per_s, latency=c.latency_ns)
             for c in machine.channels
         ),
         caps=tuple((tuple(pairs[pair] for pair in g.channels), g.bytes_per_s) for g in machine.groups),

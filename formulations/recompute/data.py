@@ -33,7 +33,7 @@ from ...models.problems.recompute import Recompute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class Version:
     """A version of a bundle of tensors.
 
     Attributes
@@ -90,7 +90,7 @@ class RecomputeData:
     memory: int
     duration: tuple[int, ...]
     workspace: tuple[int, ...]
-    values: tuple[Value, ...]
+    values: tuple[Version, ...]
     reads: tuple[tuple[int, ...], ...]
     writes: tuple[tuple[int, ...], ...]
     after: tuple[tuple[int, ...], ...]
@@ -223,7 +223,7 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
     sizes = [sum(graph.tensors[t].nbytes for t in bundle) for bundle in tensors]
     workspace = [op.all_modes[0].workspace for op in graph.ops]
     unit = math.gcd(*sizes, *workspace) or 1
-    values: list[Value] = []
+    values: list[Version] = []
     for k, bundle in enumerate(tensors):
         history, size = histories[bundle[0]], sizes[k] // unit
         first = len(values)
@@ -231,7 +231,7 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
             rivals = tuple(first + v for v in range(len(history)) if v != version)
             final = graph.tensors[bundle[0]].final and version == len(history) - 1
             values.append(
-                Value(tensor=k, nbytes=size, writer=writer, readers=readers, final=final, rivals=rivals)
+                Version(tensor=k, nbytes=size, writer=writer, readers=readers, final=final, rivals=rivals)
             )
     durations = [op.all_modes[0].duration_ns for op in graph.ops]
     tick = math.gcd(*durations)

@@ -130,7 +130,7 @@ class LayerPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LayerStep:
     """What runs in a pass: a layer's backward or forward in an option; None is a sweep."""
 
     layer: int
@@ -307,14 +307,14 @@ def _is_between(j: int, k: int, p: LayerPlace) -> bool:
     return forward_is_before and j <= p.turn
 
 
-def decode(built: LayersModel, value: Callable[[Any], float]) -> list[Step]:
+def decode(built: LayersModel, value: Callable[[Any], float]) -> list[LayerStep]:
     """Return what runs, in time."""
-    middle, found = len(built.data.layers) - 1, list[Step]()
+    middle, found = len(built.data.layers) - 1, list[LayerStep]()
     for p in built.places:
         some = built.chosen[p.layer].items()
         mine = [o for (o, k), x in some if (p.is_back or k == p.turn) and value(x) > 0.5]
         first = p.turn == middle
         swept = first if p.is_back or first else value(built.swept[p.layer, p.turn]) > 0.5
         if mine or swept:
-            found.append(Step(p.layer, p.turn, mine[0] if mine else None, p.is_back))
+            found.append(LayerStep(p.layer, p.turn, mine[0] if mine else None, p.is_back))
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ...models.errors import InstanceError
 from ..transforms.convolution import DATA, WEIGHTS
-from .derivatives import DERIVATIVES, Step
+from .derivatives import DERIVATIVES, DerivativeStep
 from .element_types import TRAINABLE
 from .forward import ELEMENTWISE, Draft, ForwardPass
 from .network import Network, Node
@@ -124,7 +124,7 @@ class BackwardPass:
                 self._add_step(position, node, step, group, arriving)
 
     def _add_step(
-        self, position: int, node: Node, step: Step, group: tuple[int, ...], arriving: list[int]
+        self, position: int, node: Node, step: DerivativeStep, group: tuple[int, ...], arriving: list[int]
     ) -> None:
         targets = [
             node.operands[i] for i in group if i < len(node.operands) and node.operands[i] in self.wanted

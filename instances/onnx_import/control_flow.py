@@ -16,7 +16,7 @@ from typing import Any
 from ...models.errors import InstanceError
 from .dependence import bodies, captured_by, dynamic_names, initializers, operator
 from .reading import KEPT_ELEMENTS, require_onnx
-from .shapes import Value, constant_contents
+from .shapes import KnownValue, constant_contents
 
 CONTROL = frozenset({"If", "Loop", "Scan"})
 """The operators whose bodies are understood."""
@@ -104,7 +104,7 @@ def fresh(name: str, taken: set[str]) -> str:
     return next(x for x in (name, *(f"{name}/{k}" for k in range(1, len(taken) + 2))) if x not in taken)
 
 
-def body_model(model: Any, body: Any, given: list[Value], outer: Mapping[str, Value]) -> Any:
+def body_model(model: Any, body: Any, given: list[KnownValue], outer: Mapping[str, KnownValue]) -> Any:
     """Return a body as a model: its inputs are those `given`, then what it captures of computed values.
 
     Constants that it captures are initializers, with their content where it is small and known.
@@ -131,12 +131,12 @@ def body_model(model: Any, body: Any, given: list[Value], outer: Mapping[str, Va
     return own
 
 
-def _declared(value: Value) -> Any:
+def _declared(value: KnownValue) -> Any:
     code = require_onnx().TensorProto.DataType.Value(value.element_type)
     return require_onnx().helper.make_tensor_value_info(value.name, code, value.shape)
 
 
-def given_to(node: Any, body: Any, values: Mapping[str, Value], where: str) -> list[Value]:
+def given_to(node: Any, body: Any, values: Mapping[str, KnownValue], where: str) -> list[KnownValue]:
     """Return the inputs of a body with the shapes of what the op hands to it in an iteration.
 
     Raises
@@ -162,10 +162,10 @@ def given_to(node: Any, body: Any, values: Mapping[str, Value], where: str) -> l
             handed.append(((*shape[:axis], *shape[axis + 1 :]), element_type))
     if len(names) != len(handed):
         raise InstanceError(f"{where}: found {len(names)} inputs of the body, expected {len(handed)}")
-    return [Value(name, *what) for name, what in zip(names, handed, strict=True)]
+    return [KnownValue(name, *what) for name, what in zip(names, handed, strict=True)]
 
 
-def _like(values: Mapping[str, Value], names: Any) -> Iterator[tuple[tuple[int, ...], str]]:
+def _like(values: Mapping[str, KnownValue], names: Any) -> Iterator[tuple[tuple[int, ...], str]]:
     return ((values[name].shape, values[name].element_type) for name in names)
 
 
@@ -174,7 +174,7 @@ def carried_by(node: Any) -> int:
     return {"Loop": len(node.input) - 2, "Scan": len(node.input) - _scanned(node)}.get(operator(node), 0)
 
 
-def iterations(node: Any, values: Mapping[str, Value], contents: Mapping[str, Any]) -> int | None:
+def iterations(node: Any, values: Mapping[str, KnownValue], contents: Mapping[str, Any]) -> int | None:
     """Return the most iterations of an op; None if its model does not say so."""
     if operator(node) == "Scan":
         shape = values[node.input[-1]].shape
@@ -185,11 +185,11 @@ def iterations(node: Any, values: Mapping[str, Value], contents: Mapping[str, An
 
 def outputs_of(
     node: Any,
-    returned: list[list[Value]],
-    values: Mapping[str, Value],
+    returned: list[list[KnownValue]],
+    values: Mapping[str, KnownValue],
     contents: Mapping[str, Any],
     where: str,
-) -> list[Value]:
+) -> list[KnownValue]:
     """Return the outputs of an op by what its bodies return.
 
     Raises
@@ -206,7 +206,9 @@ def outputs_of(
                     f"{where}: found branches that return {_text(one)} and {_text(other)}, expected the same "
                     "shape; choose one with branch=then or branch=else"
                 )
-        return [Value(name, x.shape, x.element_type) for name, x in zip(node.output, first, strict=False)]
+        return [
+            KnownValue(name, x.shape, x.element_type) for name, x in zip(node.output, first, strict=False)
+        ]
     carried, skipped = carried_by(node), int(operator(node) == "Loop")
     first = first[skipped:]
     start = list(node.input[2 * skipped : 2 * skipped + carried])
@@ -233,11 +235,12 @@ def outputs_of(
     shapes = [x.shape for x in first[:carried]]
     shapes += [(*x.shape[:axis], many or 0, *x.shape[axis:]) for x, axis in collected]
     return [
-        Value(name, shape, x.element_type) for name, shape, x in zip(node.output, shapes, first, strict=False)
+        KnownValue(name, shape, x.element_type)
+        for name, shape, x in zip(node.output, shapes, first, strict=False)
     ]
 
 
-def _text(value: Value) -> str:
+def _text(value: KnownValue) -> str:
     return f"{value.element_type} {list(value.shape)}"
 
 

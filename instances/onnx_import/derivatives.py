@@ -26,11 +26,11 @@ from math import prod
 
 from .element_types import BITS
 from .network import Node
-from .shapes import Value
+from .shapes import KnownValue
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DerivativeStep:
     """One backward op: the inputs it differentiates (None: every input, one op each) and what it reads."""
 
     inputs: tuple[int, ...] | None
@@ -59,7 +59,7 @@ class Saved:
     bytes_each: int = 0
     output: int | None = None
 
-    def nbytes(self, node: Node, values: Mapping[str, Value]) -> int:
+    def nbytes(self, node: Node, values: Mapping[str, KnownValue]) -> int:
         """Return its size for one node."""
         width = self.bytes_each or max(4, BITS[values[node.inputs[0]].element_type] // 8)
         return EXTENTS[self.extent](node, values) * width
@@ -75,25 +75,25 @@ class Row:
     note: str = ""
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[DerivativeStep, ...]:
         """The backward ops."""
         return tuple(_step(part) for part in self.text.split(";") if part)
 
 
-def _step(text: str) -> Step:
+def _step(text: str) -> DerivativeStep:
     left, right = text.split(":")
     inputs = None if left.strip() == "*" else tuple(int(x) for x in left.split())
     reads = tuple(right.split())
-    return Step(inputs, () if reads == ("pass",) else reads, reads == ("pass",))
+    return DerivativeStep(inputs, () if reads == ("pass",) else reads, reads == ("pass",))
 
 
-def _rows(node: Node, values: Mapping[str, Value]) -> int:
+def _rows(node: Node, values: Mapping[str, KnownValue]) -> int:
     """Rows that a layer normalization averages over: the dimensions before its axis."""
     shape = values[node.inputs[0]].shape
     return prod(shape[: int(node.attributes.get("axis", -1)) % len(shape)])
 
 
-EXTENTS: dict[str, Callable[[Node, Mapping[str, Value]], int]] = {
+EXTENTS: dict[str, Callable[[Node, Mapping[str, KnownValue]], int]] = {
     "output": lambda node, values: values[node.outputs[0]].elements,
     "channels": lambda node, values: prod(values[node.inputs[0]].shape[1:2]),
     "samples x channels": lambda node, values: prod(values[node.inputs[0]].shape[:2]),

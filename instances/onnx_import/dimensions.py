@@ -22,7 +22,7 @@ from .control_flow import has_bodies
 from .dependence import bodies, dynamic_names, operator, real_inputs
 from .inference import infer_values
 from .reading import require_onnx
-from .shapes import Value, constant_contents
+from .shapes import KnownValue, constant_contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Sized:
     """
 
     model: Any
-    values: dict[str, Value]
+    values: dict[str, KnownValue]
     batch: int | None
     rewritten: int = 0
     unscaled: int = 0
@@ -180,7 +180,7 @@ def _forget_shapes(graph: Any) -> None:
             info.type.tensor_type.ClearField("shape")
 
 
-def _rewrite_targets(model: Any, before: Mapping[str, Value], old: int, new: int) -> int:
+def _rewrite_targets(model: Any, before: Mapping[str, KnownValue], old: int, new: int) -> int:
     """Rewrite the target shapes that hold the old batch; return how many."""
     onnx = require_onnx()
     dynamic = dynamic_names(model.graph)
@@ -205,7 +205,7 @@ def _rewrite_targets(model: Any, before: Mapping[str, Value], old: int, new: int
     return rewritten
 
 
-def _scaled(shape: list[int], output: Value, old: int, new: int, broadcasts: bool) -> list[int]:
+def _scaled(shape: list[int], output: KnownValue, old: int, new: int, broadcasts: bool) -> list[int]:
     if not shape or len(shape) != len(output.shape) or shape[0] in (0, -1):
         return shape
     if shape[0] == old:

@@ -12,7 +12,7 @@ from ..transforms.roofline import duration_ns
 from .derivatives import DERIVATIVES
 from .least_peak import MOST_STATES, least_peak, peak_of_reference
 from .network import Body, Network, Node
-from .shapes import Value
+from .shapes import KnownValue
 from .work import convolution, multiply_adds
 
 ELEMENTWISE = frozenset(
@@ -193,7 +193,7 @@ class ForwardPass:
         ]
 
 
-def _with_bodies(op: Op, node: Node, values: Mapping[str, Value], *, reorder: bool) -> Op:
+def _with_bodies(op: Op, node: Node, values: Mapping[str, KnownValue], *, reorder: bool) -> Op:
     """Return the op of a node of control flow with workspace and duration of the bodies.
 
     Workspace and what the op writes in each iteration are what the largest body needs; the outer graph

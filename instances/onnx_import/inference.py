@@ -9,10 +9,10 @@ from ...models.errors import InstanceError
 from .control_flow import body_model, given_to, has_bodies, outputs_of, take_branches
 from .dependence import bodies, captured_names, check_order, operator
 from .reading import require_onnx
-from .shapes import Value, constant_contents, fold_arguments, infer_once
+from .shapes import KnownValue, constant_contents, fold_arguments, infer_once
 
 
-def infer_values(model: Any, where: str, branch: str = "") -> dict[str, Value]:
+def infer_values(model: Any, where: str, branch: str = "") -> dict[str, KnownValue]:
     """Return the values of the main graph by name.
 
     In `model`, nodes that compute arguments may be folded, and an If may give way to one of its branches.
@@ -55,8 +55,8 @@ def infer_values(model: Any, where: str, branch: str = "") -> dict[str, Value]:
 
 
 def body_of(
-    model: Any, node: Any, attribute: str, values: Mapping[str, Value], where: str, branch: str
-) -> tuple[Any, dict[str, Value]]:
+    model: Any, node: Any, attribute: str, values: Mapping[str, KnownValue], where: str, branch: str
+) -> tuple[Any, dict[str, KnownValue]]:
     """Return a body as a model of its own, and its values.
 
     Raises
@@ -76,12 +76,12 @@ def body_of(
         raise InstanceError(text + choose * (operator(node) == "If")) from None
 
 
-def returned_by(own: Any, values: Mapping[str, Value]) -> list[Value]:
+def returned_by(own: Any, values: Mapping[str, KnownValue]) -> list[KnownValue]:
     """Return the values that a body returns."""
     return [values[info.name] for info in own.graph.output]
 
 
-def _declare(model: Any, values: dict[str, Value], unknown: Mapping[str, str], where: str) -> bool:
+def _declare(model: Any, values: dict[str, KnownValue], unknown: Mapping[str, str], where: str) -> bool:
     """Declare outputs of unknown shape that follow from bodies; return whether one was."""
     contents = constant_contents(model.graph)
     for node in model.graph.node:
@@ -98,7 +98,7 @@ def _declare(model: Any, values: dict[str, Value], unknown: Mapping[str, str], w
     return False
 
 
-def _declare_value(graph: Any, value: Value) -> None:
+def _declare_value(graph: Any, value: KnownValue) -> None:
     onnx = require_onnx()
     code = onnx.TensorProto.DataType.Value(value.element_type)
     info = onnx.helper.make_tensor_value_info(value.name, code, value.shape)

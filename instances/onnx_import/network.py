@@ -19,7 +19,7 @@ from .dependence import bodies as bodies_in
 from .dimensions import Sized
 from .inference import body_of, returned_by
 from .reading import require_onnx
-from .shapes import Value, constant_contents
+from .shapes import KnownValue, constant_contents
 from .views import is_view
 
 
@@ -104,7 +104,7 @@ class Network:
         How many nodes were folded into their storage, and how many no output needs.
     """
 
-    values: dict[str, Value]
+    values: dict[str, KnownValue]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: tuple[Node, ...]
@@ -175,7 +175,7 @@ def _node(
     node: Any,
     attributes: dict[str, Any],
     storage: dict[str, str],
-    values: dict[str, Value],
+    values: dict[str, KnownValue],
     dynamic: set[str],
 ) -> Node:
     op_type = operator(node)
@@ -205,7 +205,7 @@ def _with_bodies(
     node: Any,
     sized: Sized,
     storage: dict[str, str],
-    values: dict[str, Value],
+    values: dict[str, KnownValue],
     contents: dict[str, Any],
     where: str,
     branch: str,

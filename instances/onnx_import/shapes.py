@@ -28,7 +28,7 @@ _GROWING = frozenset({"ConstantOfShape", "Expand", "Range", "Tile"})
 
 
 @dataclass(frozen=True)
-class Value:
+class KnownValue:
     """A value of an ONNX graph: what its name stands for."""
 
     name: str
@@ -46,7 +46,9 @@ class Value:
         return size_in_bytes(self.shape, self.element_type)
 
 
-def infer_once(model: Any, where: str, *, strict: bool = True) -> tuple[dict[str, Value], dict[str, str]]:
+def infer_once(
+    model: Any, where: str, *, strict: bool = True
+) -> tuple[dict[str, KnownValue], dict[str, str]]:
     """Return the known values, and for the others what was found instead.
 
     Raises
@@ -56,7 +58,7 @@ def infer_once(model: Any, where: str, *, strict: bool = True) -> tuple[dict[str
     """
     onnx = require_onnx()
     graph = _infer_types(model, where, strict=strict).graph
-    values: dict[str, Value] = {}
+    values: dict[str, KnownValue] = {}
     unknown: dict[str, str] = {}
     tensors = [*graph.initializer]
     for sparse in graph.sparse_initializer:
@@ -64,7 +66,7 @@ def infer_once(model: Any, where: str, *, strict: bool = True) -> tuple[dict[str
         tensors[-1].dims.extend(sparse.dims)
     for tensor in tensors:
         label = f"{where}: initializer {tensor.name!r}"
-        values[tensor.name] = Value(tensor.name, tuple(tensor.dims), type_name(tensor.data_type, label))
+        values[tensor.name] = KnownValue(tensor.name, tuple(tensor.dims), type_name(tensor.data_type, label))
     for info in (*graph.input, *graph.value_info, *graph.output):
         if info.name in values:
             continue
@@ -74,7 +76,7 @@ def infer_once(model: Any, where: str, *, strict: bool = True) -> tuple[dict[str
         else:
             code = info.type.tensor_type.elem_type
             label = f"{where}: value {info.name!r}"
-            values[info.name] = Value(info.name, shape, type_name(code, label))
+            values[info.name] = KnownValue(info.name, shape, type_name(code, label))
     for node in graph.node:
         for name in node.output:
             if name and name not in values:
@@ -122,7 +124,7 @@ def _dim_text(dim: Any) -> str:
     return dim.dim_param or "?"
 
 
-def fold_arguments(model: Any, values: dict[str, Value]) -> bool:
+def fold_arguments(model: Any, values: dict[str, KnownValue]) -> bool:
     """Replace nodes that compute arguments from known shapes by constants; say whether any was."""
     wanted = _argument_names(model.graph)
     contents = constant_contents(model.graph)
@@ -177,7 +179,9 @@ def constant_contents(graph: Any) -> dict[str, Any]:
     return contents
 
 
-def _evaluate(model: Any, node: Any, values: dict[str, Value], contents: dict[str, Any]) -> dict[str, Any]:
+def _evaluate(
+    model: Any, node: Any, values: dict[str, KnownValue], contents: dict[str, Any]
+) -> dict[str, Any]:
     """Return the outputs of one node; empty if its inputs are not known or it cannot be run."""
     import numpy as np
 

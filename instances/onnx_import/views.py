@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .dependence import operator
-from .shapes import Value
+from .shapes import KnownValue
 
 _ALWAYS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 _OF_ONE_OPERAND = frozenset({"Concat", "Max", "Mean", "Min", "Sum"})
@@ -20,7 +20,7 @@ VIEWS = _ALWAYS | {"Dropout"}
 def is_view(
     node: Any,
     attributes: Mapping[str, Any],
-    values: Mapping[str, Value],
+    values: Mapping[str, KnownValue],
     *,
     train: bool,
     used: frozenset[str],

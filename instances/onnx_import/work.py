@@ -7,10 +7,10 @@ from math import prod
 
 from ..transforms.convolution import Convolution
 from .network import Node
-from .shapes import Value
+from .shapes import KnownValue
 
 
-def multiply_adds(node: Node, values: Mapping[str, Value]) -> int:
+def multiply_adds(node: Node, values: Mapping[str, KnownValue]) -> int:
     """Return the multiply-adds of a node; one per element for operators that are not known better."""
     inputs = [values[name] for name in node.inputs if name in values]
     outputs = [values[name] for name in node.outputs if name in values]
@@ -20,7 +20,7 @@ def multiply_adds(node: Node, values: Mapping[str, Value]) -> int:
     return count(node, inputs, outputs)
 
 
-def convolution(node: Node, values: Mapping[str, Value]) -> Convolution | None:
+def convolution(node: Node, values: Mapping[str, KnownValue]) -> Convolution | None:
     """Return the sizes of a convolution; None of any other node."""
     if node.op_type != "Conv":
         return None
@@ -38,36 +38,36 @@ def convolution(node: Node, values: Mapping[str, Value]) -> Convolution | None:
     )
 
 
-_Count = Callable[[Node, list[Value], list[Value]], int]
+_Count = Callable[[Node, list[KnownValue], list[KnownValue]], int]
 
 
-def _elementwise(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+def _elementwise(node: Node, inputs: list[KnownValue], outputs: list[KnownValue]) -> int:
     return max(value.elements for value in (*inputs, *outputs))
 
 
-def _convolution(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+def _convolution(node: Node, inputs: list[KnownValue], outputs: list[KnownValue]) -> int:
     """Every output element sums over the kernel window and the input channels of its group."""
     return outputs[0].elements * prod(inputs[1].shape[1:])
 
 
-def _transposed_convolution(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+def _transposed_convolution(node: Node, inputs: list[KnownValue], outputs: list[KnownValue]) -> int:
     return inputs[0].elements * prod(inputs[1].shape[1:])
 
 
-def _gemm(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+def _gemm(node: Node, inputs: list[KnownValue], outputs: list[KnownValue]) -> int:
     inner = inputs[0].shape[0 if node.attributes.get("transA") else 1]
     return outputs[0].elements * inner
 
 
-def _matmul(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+def _matmul(node: Node, inputs: list[KnownValue], outputs: list[KnownValue]) -> int:
     return outputs[0].elements * inputs[0].shape[-1]
 
 
-def _window(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+def _window(node: Node, inputs: list[KnownValue], outputs: list[KnownValue]) -> int:
     return outputs[0].elements * prod(int(x) for x in node.attributes.get("kernel_shape", (1,)))
 
 
-def _normalised_window(node: Node, inputs: list[Value], outputs: list[Value]) -> int:
+def _normalised_window(node: Node, inputs: list[KnownValue], outputs: list[KnownValue]) -> int:
     return outputs[0].elements * int(node.attributes.get("size", 1))
 
 

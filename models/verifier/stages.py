@@ -43,7 +43,7 @@ class SplitVerdict:
 
 
 @dataclass(slots=True)
-class Value:
+class StageValue:
     """What an op makes of a tensor, and the ops that read it."""
 
     tensor: int
@@ -88,7 +88,9 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
 class _JudgedStage:
     """Stage s, with the values that enter it, and the ops of it that run again."""
 
-    def __init__(self, graph: Graph, split: Split, rules: SplitRules, values: list[Value], s: int) -> None:
+    def __init__(
+        self, graph: Graph, split: Split, rules: SplitRules, values: list[StageValue], s: int
+    ) -> None:
         self.graph, self.split, self.rules, self.values, self.s = graph, split, rules, values, s
         self.ops = {i for i, stage in enumerate(split.stage) if stage == s}
         self.entering = [v for v in values if v.writer not in self.ops and self.ops.intersection(v.readers)]
@@ -131,9 +133,9 @@ class _JudgedStage:
         return once + under_way * sum(v.nbytes for v in kept)
 
 
-def ordered_values(graph: Graph) -> tuple[list[Value], list[tuple[int, int]]]:
+def ordered_values(graph: Graph) -> tuple[list[StageValue], list[tuple[int, int]]]:
     """Return the values that ops make, and all pairs of ops of which the second needs the first."""
-    latest: dict[int, Value] = {}
+    latest: dict[int, StageValue] = {}
     values, pairs = [], []
     for i, op in enumerate(graph.ops):
         pairs += [(j, i) for j in op.after]
@@ -142,7 +144,7 @@ def ordered_values(graph: Graph) -> tuple[list[Value], list[tuple[int, int]]]:
                 latest[t].readers.append(i)
                 pairs.append((latest[t].writer, i))
         for t in op.writes:
-            latest[t] = Value(t, graph.tensors[t].nbytes, i, [])
+            latest[t] = StageValue(t, graph.tensors[t].nbytes, i, [])
             values.append(latest[t])
     return values, pairs
 

@@ -38,10 +38,10 @@ TERMS_PER_SECOND = 20_000
 
 def solve_auto(problem: Arena, context: Context) -> Outcome:
     """Stop as soon as the bound meets the incumbent."""
-    return run(_Search(problem).parts(), problem, context)
+    return run(_ArenaSearch(problem).parts(), problem, context)
 
 
-class _Search:
+class _ArenaSearch:
     """One solve: the orders that were met, and what is proved of the height of each pool alone."""
 
     def __init__(self, problem: Arena) -> None:

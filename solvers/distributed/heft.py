@@ -22,7 +22,7 @@ from functools import partial
 from ...formulations.distributed.data import DistributedData
 from ...models.problems.distributed import DistributedSchedule, Send
 from ...models.problems.processors import Alternative
-from .profile import NEVER, Calendar, Level, free_together
+from .profile import NEVER, Calendar, MemoryLevel, free_together
 
 
 def upward_ranks(data: DistributedData, tick: Callable[[], None] = lambda: None) -> list[Fraction]:
@@ -82,7 +82,7 @@ class ListScheduler:
         self.data = data
         self.processors = [[Calendar() for _ in range(count)] for count in data.counts]
         self.lanes = {lane: Calendar() for some in data.lanes.values() for lane in some}
-        self.levels = [Level(room) for room in data.capacity]
+        self.levels = [MemoryLevel(room) for room in data.capacity]
         self.first = [0] * len(data.capacity)
         self.start, self.chosen = [-1] * data.n, [0] * data.n
         self.end, self.memory = [0] * data.n, [0] * data.n

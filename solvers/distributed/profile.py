@@ -39,7 +39,7 @@ def free_together(calendars: Sequence[Calendar], time: int, length: int) -> int:
     return time
 
 
-class Level:
+class MemoryLevel:
     """Bytes that are taken of a memory over time; `capacity` is None if it has no end."""
 
     def __init__(self, capacity: int | None) -> None:

@@ -238,7 +238,9 @@ def objective_of(model: Any) -> Any:
     return objective.expr
 
 
-def read_program(model: Any, expired: Callable[[], bool]) -> tuple[list[Any], highs_scaling.Program] | None:
+def read_program(
+    model: Any, expired: Callable[[], bool]
+) -> tuple[list[Any], highs_scaling.ScaledProgram] | None:
     """Return the variables of a Pyomo model and its linear program, or None if the time is up."""
     from pyomo.environ import Constraint, Var, value
     from pyomo.repn import generate_standard_repn
@@ -260,7 +262,7 @@ def read_program(model: Any, expired: Callable[[], bool]) -> tuple[list[Any], hi
     linear = generate_standard_repn(objective_of(model))
     costs = np.zeros(len(variables))
     costs[[column[id(variable)] for variable in linear.linear_vars]] = linear.linear_coefs
-    program = highs_scaling.Program(
+    program = highs_scaling.ScaledProgram(
         costs=costs,
         offset=float(value(linear.constant)),
         lower=np.array([-infinity if x.lb is None else x.lb for x in variables], dtype=float),

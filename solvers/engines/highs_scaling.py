@@ -78,7 +78,7 @@ class Scales:
 
 
 @dataclass(kw_only=True)
-class Program:
+class ScaledProgram:
     """A linear program in rows: columns' costs and bounds, rows' bounds, and factors row by row."""
 
     costs: Numbers
@@ -93,7 +93,7 @@ class Program:
     factors: Numbers
 
 
-def scale(program: Program) -> Scales:
+def scale(program: ScaledProgram) -> Scales:
     """Scale a program in place, if its numbers are large; return by what."""
     reach, rough = _reach(program), is_rough(program)
     if not _is_large(program):
@@ -126,19 +126,19 @@ def lowered(bound: float) -> float:
     return bound - abs(bound) / FLOATING
 
 
-def is_rough(program: Program) -> bool:
+def is_rough(program: ScaledProgram) -> bool:
     """Return whether numbers are large, or reduced costs of what is continuous may explain a unit."""
     free = ~program.integer & (program.costs != 0)
     span = np.abs(program.costs[free]) * (program.upper - program.lower)[free]
     return _is_large(program) or REDUCED_COST * float(span.sum()) > 0.25
 
 
-def _is_large(program: Program) -> bool:
+def _is_large(program: ScaledProgram) -> bool:
     sizes = (np.abs(program.factors), np.abs(program.costs), _reach(program))
     return max(float(some.max(initial=0.0)) for some in sizes) >= LARGE
 
 
-def _reach(program: Program) -> Numbers:
+def _reach(program: ScaledProgram) -> Numbers:
     """Return the largest size of a finite bound of each column; 0 if it has none."""
     sides = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in (program.lower, program.upper)]
     return np.maximum(sides[0], sides[1])

@@ -43,7 +43,7 @@ KIND = "cuts of subtrees"
 """The kind of the bound."""
 
 
-class Program(Master):
+class EvictionProgram(Master):
     """Units to write of each part, under the cuts; an answer is a mapping of parts to units."""
 
     name: ClassVar[str] = "minio by cuts"
@@ -107,7 +107,7 @@ def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | N
     if context.incumbent is not None and context.incumbent != rounds.cutoff:
         rounds.cutoff = context.incumbent
         formulation.add_cutoff(rounds.master, context.incumbent)
-    inner = context.inner(Program(rounds.problem.graph), prefix=None)
+    inner = context.inner(EvictionProgram(rounds.problem.graph), prefix=None)
     outcome = logged(
         inner,
         lambda: cpsat.solve_cpsat(

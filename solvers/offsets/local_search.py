@@ -89,7 +89,7 @@ def improved_offsets(
     most
         Effort of a turn after which it ends.
     """
-    search = _Search(data, offsets, target, seed)
+    search = _OffsetsSearch(data, offsets, target, seed)
     effort = 1
     while search.height > target and effort <= most and not is_short(data, remaining()):
         for method in (search.reorder, search.squeeze):
@@ -109,7 +109,7 @@ class _Placing:
     height: int
 
 
-class _Search:
+class _OffsetsSearch:
     """The best offsets, and where both searches stand."""
 
     def __init__(self, data: OffsetsData, offsets: Integers, target: int, seed: int) -> None:

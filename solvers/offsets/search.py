@@ -53,7 +53,7 @@ from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
 from ...models.errors import UsageError
 from .merging import merge_pairs
-from .search_arrays import Arrays, Ranks, Tables, tables_of
+from .search_arrays import Arrays, PartTables, Ranks, tables_of
 
 CHUNK = 12_000_000
 """Attempts between two looks at the clock, times the number of buffers and sections."""
@@ -137,7 +137,7 @@ class Prepared:
             raise UsageError("search: found gaps with windows, expected buffers that are whole while alive")
         self.complete = not len(data.inplace)
         self.data, self.owner = merge_pairs(data)
-        self.tables: Tables | None = None
+        self.tables: PartTables | None = None
         self.ranks: Ranks | None = None
         self._making: Generator[None, None, Made] | None = _made(self.data)
 
@@ -152,7 +152,7 @@ class Prepared:
             yield
 
 
-Made = tuple[Tables | None, Ranks | None]
+Made = tuple[PartTables | None, Ranks | None]
 
 
 def _made(data: OffsetsData) -> Generator[None, None, Made]:

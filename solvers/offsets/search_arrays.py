@@ -32,7 +32,7 @@ WRITTEN = 1 << 24
 """Buffers alive, summed over the sections, that are listed at a time."""
 
 
-class Tables(NamedTuple):
+class PartTables(NamedTuple):
     """What all runs over a part share.
 
     Attributes
@@ -58,7 +58,7 @@ class Tables(NamedTuple):
     near: NDArray[np.int32]
 
 
-def tables_of(data: OffsetsData) -> Generator[None, None, Tables | None]:
+def tables_of(data: OffsetsData) -> Generator[None, None, PartTables | None]:
     """Make the tables of a part piece by piece; return None if they would be too large."""
     if (data.rect_last - data.rect_first).sum() > LARGEST:
         return None
@@ -106,7 +106,7 @@ def tables_of(data: OffsetsData) -> Generator[None, None, Tables | None]:
         )
         first, end = last, end + len(found)
         yield
-    return Tables(data, _kinds(data), pointer, member, witness, near_pointer, near[:end])
+    return PartTables(data, _kinds(data), pointer, member, witness, near_pointer, near[:end])
 
 
 class Arrays:
@@ -122,7 +122,7 @@ class Arrays:
             except StopIteration as end:
                 return None if end.value is None else Arrays(end.value)
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: PartTables) -> None:
         data = tables.data
         n, sections = data.count, data.sections
         self.data = data

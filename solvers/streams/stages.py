@@ -75,7 +75,7 @@ class Pruning:
 
 
 @dataclass(kw_only=True)
-class Program:
+class StageProgram:
     """What the dynamic program found: cost, stages, and how much it looked at.
 
     Attributes
@@ -198,7 +198,7 @@ def lives_of(graph: Graph) -> list[Life]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class StageBlock:
     """The ops of a block by their numbers in the graph; all sets are of these."""
 
     graph: Graph
@@ -286,7 +286,7 @@ def program(
     executed: int = 0,
     lives: Sequence[Life] | None = None,
     expired: Callable[[], bool] = lambda: False,
-) -> Program:
+) -> StageProgram:
     """Solve the dynamic program over the sets of a block, from the whole block down.
 
     Parameters
@@ -307,7 +307,7 @@ def program(
     BuildTimeout
         If the time is up.
     """
-    block = Block(
+    block = StageBlock(
         graph=problem.graph,
         device=problem.device,
         memory=problem.memory,
@@ -316,7 +316,7 @@ def program(
         lives=lives_of(problem.graph) if lives is None else lives,
     )
     enumerate_endings = _code_endings if pruning.endings == "code" else _all_endings
-    found, tick = Program(cost=None), ticker(expired)
+    found, tick = StageProgram(cost=None), ticker(expired)
     best: dict[int, int] = {block.mask: 0}
     ways: dict[int, int] = {block.mask: 1}
     came: dict[int, tuple[int, Groups]] = {}
@@ -348,7 +348,7 @@ def program(
 
 
 def _code_endings(
-    block: Block, state: int, pruning: Pruning, tick: Callable[[], None]
+    block: StageBlock, state: int, pruning: Pruning, tick: Callable[[], None]
 ) -> Iterator[tuple[Groups, int]]:
     """Yield every union of disjoint sets of an op and its successors, with its price."""
     most = pruning.most_groups or len(block.ops)
@@ -374,7 +374,7 @@ def _code_endings(
 
 
 def _all_endings(
-    block: Block, state: int, pruning: Pruning, tick: Callable[[], None]
+    block: StageBlock, state: int, pruning: Pruning, tick: Callable[[], None]
 ) -> Iterator[tuple[Groups, int]]:
     """Yield every ending, with its price."""
     ops = bits(state)[::-1]  # the reference order is topological: successors come first
@@ -400,7 +400,7 @@ def _all_endings(
         yield groups, block.price(max(lengths), sum(lengths), area, len(groups))
 
 
-def _parts(block: Block, ending: int) -> Groups:
+def _parts(block: StageBlock, ending: int) -> Groups:
     """Return the weakly connected parts of a set."""
     parts = []
     while ending:

@@ -35,7 +35,7 @@ from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import refuse_orders
 from .memory import is_too_little
-from .stages import MOST_OPS, Block, is_plain, lives_of
+from .stages import MOST_OPS, StageBlock, is_plain, lives_of
 
 Pointers = tuple[int, ...]
 """The position in each chain: how many of its ops have run."""
@@ -107,7 +107,7 @@ def _stages(chains: Sequence[Sequence[int]], found: Sequence[Pointers]) -> Stage
 
 def pricing(problem: Streams, chains: Sequence[Sequence[int]]) -> Callable[[Pointers, Pointers], int | None]:
     """Return the function that prices the stage between two vectors; None if it may not be."""
-    block = Block(
+    block = StageBlock(
         graph=problem.graph,
         device=problem.device,
         memory=problem.memory,

@@ -75,7 +75,7 @@ RATIO = 16
 """A list that is so many times shorter is inserted one by one, else both are sorted."""
 
 
-class Block(NamedTuple):
+class TreeBlock(NamedTuple):
     """A block: what sorts it, its height and change in bytes, its ops."""
 
     key: Key
@@ -84,15 +84,15 @@ class Block(NamedTuple):
     ops: Rope
 
 
-Blocks = list[Block]
+Blocks = list[TreeBlock]
 """A sorted sequence of blocks. The functions here take it over: it is not to be used afterwards."""
 
 _key = itemgetter(0)
 
 
-def block(height: int, change: int, ops: Rope) -> Block:
+def block(height: int, change: int, ops: Rope) -> TreeBlock:
     """Return a block, its key made from height and change."""
-    return Block((True, change - height) if change >= 0 else (False, height), height, change, ops)
+    return TreeBlock((True, change - height) if change >= 0 else (False, height), height, change, ops)
 
 
 def in_series(first: Blocks, second: Blocks) -> Blocks:
@@ -150,7 +150,7 @@ def in_parallel(parts: list[Blocks]) -> Blocks:
     return merged
 
 
-def ops_of(blocks: Iterable[Block]) -> list[Any]:
+def ops_of(blocks: Iterable[TreeBlock]) -> list[Any]:
     """Return the ops of a sequence of blocks in their order."""
     return flattened([one.ops for one in blocks])
 
@@ -168,7 +168,7 @@ def flattened(ropes: list[Rope]) -> list[Any]:
     return found
 
 
-def height_of(blocks: Iterable[Block]) -> int:
+def height_of(blocks: Iterable[TreeBlock]) -> int:
     """Return the height of a sequence of blocks in bytes, at least 0."""
     memory = highest = 0
     for one in blocks:
@@ -177,7 +177,7 @@ def height_of(blocks: Iterable[Block]) -> int:
     return highest
 
 
-def _joined(first: Block, second: Block) -> Block:
+def _joined(first: TreeBlock, second: TreeBlock) -> TreeBlock:
     """Return the block of two that stand in the wrong order (2)."""
     height = max(first.height, first.change + second.height)
     return block(height, first.change + second.change, (first.ops, second.ops))

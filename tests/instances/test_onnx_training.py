@@ -13,7 +13,7 @@ import lowtide
 from lowtide.instances.onnx_import import load_onnx
 from lowtide.instances.onnx_import.derivatives import DERIVATIVES
 from lowtide.instances.onnx_import.network import Node
-from lowtide.instances.onnx_import.shapes import Value
+from lowtide.instances.onnx_import.shapes import KnownValue
 from lowtide.instances.onnx_import.views import VIEWS
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.errors import InstanceError
@@ -39,7 +39,7 @@ def kept_by_the_table(op_type: str, case: dict[str, Any]) -> Counter[str]:
     row = DERIVATIVES[op_type]
     names = tuple(f"x{i}" for i in range(len(case["operands"])))
     values = {
-        name: Value(name, tuple(shape), "FLOAT")
+        name: KnownValue(name, tuple(shape), "FLOAT")
         for name, shape in zip((*names, "y0"), (*case["operands"], case["output"]), strict=True)
     }
     one = Node(op_type, op_type, names, ("y0",), names, (), ATTRIBUTES.get(op_type, {}))

@@ -39,7 +39,7 @@ from ....models.graph import Accounting, Mode, Op
 from ....models.problems.placement import Placement
 from ....models.units import SECOND
 from .items import Lifetime, Point, Walk, items_of
-from .steps import Hop, Role, Step, Ways
+from .steps import Hop, Role, Transition, Ways
 
 MOST_TIERS = 4
 """Tiers of a machine at most: the steps of a life are all pairs of subsets of the tiers."""
@@ -160,7 +160,7 @@ class AutotmData:
         wanted = {mode.wanted.get(tensor, -1) for mode in self.modes[k]}
         return [tier for tier in self.ways.access if -1 in wanted or tier in wanted]
 
-    def steps(self, walk: Walk, i: int) -> list[Step]:
+    def steps(self, walk: Walk, i: int) -> list[Transition]:
         """Return the steps of a walk at its point i."""
         point, before = walk.points[i], walk.points[i - 1].role if i else None
         last = i + 1 == len(walk.points) or (before is not None and walk.points[i + 1].role is Role.MADE)
@@ -185,11 +185,11 @@ class AutotmData:
             if k + 1 < end:
                 yield k + 1, end, i
 
-    def alone(self, step: Step, nbytes: int) -> int:
+    def alone(self, step: Transition, nbytes: int) -> int:
         """Return the ns of the copies of a step before and behind its op."""
         return sum(copy_time(nbytes, self.links[hop]) for hop in (*step.before, *step.behind))
 
-    def beside(self, step: Step, nbytes: int) -> int:
+    def beside(self, step: Transition, nbytes: int) -> int:
         """Return the ns of the copies of a step beside its op."""
         return sum(copy_time(nbytes, self.links_beside[hop]) for hop in step.beside)
 

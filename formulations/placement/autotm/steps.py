@@ -57,7 +57,7 @@ class Role(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class Transition:
     """A way through a point.
 
     Attributes
@@ -109,7 +109,7 @@ class Ways:
     replace: bool
 
     @cache  # noqa: B019, a few small values per process
-    def steps(self, role: Role, *, last: bool = False, pinned: bool = False) -> tuple[Step, ...]:
+    def steps(self, role: Role, *, last: bool = False, pinned: bool = False) -> tuple[Transition, ...]:
         """Return the steps at a point: the last one of all, or of an item pinned to the first tier.
 
         Examples
@@ -123,27 +123,29 @@ class Ways:
             return replace(self, tiers=1, hops=frozenset(), access=(0,), moving=False).steps(role, last=last)
         states = range(1, 1 << self.tiers)
         if role is Role.START:
-            found = [Step(src=0, dst=1 << tier) for tier in range(self.tiers)]
+            found = [Transition(src=0, dst=1 << tier) for tier in range(self.tiers)]
         elif role is Role.END:
-            found = [Step(src=state, dst=0) for state in states]
+            found = [Transition(src=state, dst=0) for state in states]
         elif role is Role.MADE:
             olds = [0, *(1 << tier for tier in range(self.tiers))]  # of a content that it replaces
-            new = [Step(src=old, dst=0, use=use, rooms=(old, 0, 0)) for old in olds for use in self.access]
+            new = [
+                Transition(src=old, dst=0, use=use, rooms=(old, 0, 0)) for old in olds for use in self.access
+            ]
             found = [s for step in new for s in self._behind(step, 1 << step.use, last)]
         elif role is Role.DROPPED:
-            found = [Step(src=state, dst=0, rooms=(state, 0, 0)) for state in states]
+            found = [Transition(src=state, dst=0, rooms=(state, 0, 0)) for state in states]
         elif role.passed:
             found = [step for state in states for step in self._passing(role, state)]
         else:
             found = [step for state in states for step in self._accessing(role, state, last)]
         return tuple(_best(found))
 
-    def _accessing(self, role: Role, state: int, last: bool) -> Iterator[Step]:
+    def _accessing(self, role: Role, state: int, last: bool) -> Iterator[Transition]:
         for hops, held, room in self._inward(state):
             use = next((tier for tier in self.access if held >> tier & 1), None)
             if use is not None:
                 during = held if role is Role.USED else 1 << use
-                step = Step(src=state, dst=0, use=use, before=hops, rooms=(room, 0, 0))
+                step = Transition(src=state, dst=0, use=use, before=hops, rooms=(room, 0, 0))
                 yield from self._behind(step, during, last, reads=role is Role.USED)
 
     def _inward(self, state: int) -> Iterator[tuple[tuple[Hop, ...], int, int]]:
@@ -158,7 +160,9 @@ class Ways:
                     waiting.append((more, reached))
                     yield from ((more, kept, reached) for kept in self._drops(reached) if kept >> j & 1)
 
-    def _behind(self, step: Step, during: int, last: bool, *, reads: bool = False) -> Iterator[Step]:
+    def _behind(
+        self, step: Transition, during: int, last: bool, *, reads: bool = False
+    ) -> Iterator[Transition]:
         """Yield the step with what may come behind the op."""
         first, early = step.rooms[0], self.replace and reads  # makes room at the start of the op
         if last:
@@ -179,13 +183,13 @@ class Ways:
                     for dst in self._drops(after):
                         yield replace(step, dst=dst, behind=more, rooms=(first, during, room | after))
 
-    def _passing(self, role: Role, state: int) -> Iterator[Step]:
+    def _passing(self, role: Role, state: int) -> Iterator[Transition]:
         """Yield the steps beside an op that leaves the item alone."""
         if not self.moving:
-            yield Step(src=state, dst=state, rooms=(state, state, state))
+            yield Transition(src=state, dst=state, rooms=(state, state, state))
             return
         for dst in self._drops(state):
-            yield Step(src=state, dst=dst, rooms=(state, state, dst))
+            yield Transition(src=state, dst=dst, rooms=(state, state, dst))
         for i, j in sorted(self.hops):
             other = Role.PASSED_OUTWARD if j < i else Role.PASSED_INWARD
             if role is other or not state >> i & 1 or state >> j & 1:
@@ -193,7 +197,7 @@ class Ways:
             after = (state if j < i else state & ~(1 << i)) | 1 << j
             for dst in self._drops(after):
                 if dst >> j & 1:
-                    yield Step(src=state, dst=dst, beside=((i, j),), rooms=(state, state | 1 << j, dst))
+                    yield Transition(src=state, dst=dst, beside=((i, j),), rooms=(state, state | 1 << j, dst))
 
     def _drops(self, state: int) -> list[int]:
         """Return the states that dropping copies in limited tiers makes of one, itself the first."""
@@ -202,11 +206,11 @@ class Ways:
         return [state & ~part for part in parts]
 
 
-def _order(step: Step) -> tuple[object, ...]:
+def _order(step: Transition) -> tuple[object, ...]:
     return step.src, step.dst, step.use, step.before, step.beside, step.behind, step.rooms
 
 
-def _best(steps: list[Step]) -> Iterator[Step]:
+def _best(steps: list[Transition]) -> Iterator[Transition]:
     """Yield the steps that no other one with the same ends and use beats."""
     some = sorted(set(steps), key=_order)
     for step in some:
@@ -215,7 +219,7 @@ def _best(steps: list[Step]) -> Iterator[Step]:
             yield step
 
 
-def _beats(one: Step, other: Step) -> bool:
+def _beats(one: Transition, other: Transition) -> bool:
     """Return whether a step makes no copies and takes no rooms that another one does not."""
     copies = all(
         not Counter(mine) - Counter(its)

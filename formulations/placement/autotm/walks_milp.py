@@ -60,15 +60,15 @@ from typing import Any
 from ...model import MILP_BYTES, ticker
 from ...pyomo_terms import linear
 from .data import AutotmData, ModeData, granule
-from .steps import Step
+from .steps import Transition
 
 ENGINE = "milp"
 BYTES_PER_TERM = MILP_BYTES
 
-Steps = Sequence[Sequence[Sequence[Step]]]
+Steps = Sequence[Sequence[Sequence[Transition]]]
 """By walk and point, the steps among which to choose."""
 
-Path = tuple[int, tuple[Step, ...]]
+Path = tuple[int, tuple[Transition, ...]]
 """The walk of an item, and its step at each point."""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..states import StateData, Way
+from ..states import StateData, TierChannel
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def instants(data: StateData) -> list[int]:
     return [c for k in range(data.n) if short[k] > 0 and data.duration[k] for c in (2 * k, 2 * k + 1)]
 
 
-def carried(data: StateData, counts: Callable[[Way], bool]) -> int:
+def carried(data: StateData, counts: Callable[[TierChannel], bool]) -> int:
     """Return bytes per second that some channels carry together at most."""
     left = {w: way.rate for w, way in enumerate(data.ways) if counts(way)}
     total = 0

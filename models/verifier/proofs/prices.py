@@ -114,7 +114,7 @@ def setting_of_prices(graph: Graph, setting: Setting) -> Setting:
 
 
 def earned(
-    graph: Graph, steps: Sequence[Step], setting: Setting, proof: PricesProof
+    graph: Graph, steps: Sequence[PricedStep], setting: Setting, proof: PricesProof
 ) -> tuple[int, list[int], int]:
     """Return what stalls cost at least at their charges, these charges by epoch, and the byte paths.
 
@@ -158,7 +158,7 @@ def check_machine(graph: Graph, machine: Machine) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PricedStep:
     """An op as the setting counts them: tensors that it reads and writes, ns, bytes of workspace.
 
     `modes`: ns and bytes that each of its modes has above these; none for an op with one.
@@ -171,21 +171,21 @@ class Step:
     modes: tuple[tuple[int, int], ...] = ()
 
 
-def steps_of(graph: Graph) -> list[Step]:
+def steps_of(graph: Graph) -> list[PricedStep]:
     """Return the ops as they count, under ``replace`` two for each."""
     found = []
     for op in graph.ops:
         reads, writes = frozenset(op.reads), frozenset(op.writes)
         if graph.accounting is Accounting.REPLACE:
-            found.append(Step(reads, frozenset(), 0, 0))
+            found.append(PricedStep(reads, frozenset(), 0, 0))
             reads = frozenset()
         ns, nbytes = (min(x) for x in zip(*((m.duration_ns, m.workspace) for m in op.all_modes), strict=True))
         above = tuple((m.duration_ns - ns, m.workspace - nbytes) for m in op.modes)
-        found.append(Step(reads, writes, ns, nbytes, above))
+        found.append(PricedStep(reads, writes, ns, nbytes, above))
     return found
 
 
-def _samples(steps: Sequence[Step], setting: Setting, proof: PricesProof) -> list[int]:
+def _samples(steps: Sequence[PricedStep], setting: Setting, proof: PricesProof) -> list[int]:
     samples, first = list(proof.samples), 0 if setting.periodic else -1
     if (
         not samples
@@ -220,7 +220,7 @@ def _check_prices(machine: Machine, proof: PricesProof, count: int) -> None:
         raise Refused("prices: found larger ones than fit, expected a smaller denominator")
 
 
-def _epochs(steps: Sequence[Step], setting: Setting, samples: Sequence[int]) -> list[tuple[int, bool]]:
+def _epochs(steps: Sequence[PricedStep], setting: Setting, samples: Sequence[int]) -> list[tuple[int, bool]]:
     """Return per epoch the durations within it, and whether there may be a stall in it."""
     clock = [0]
     for step in steps:
@@ -234,7 +234,7 @@ def _epochs(steps: Sequence[Step], setting: Setting, samples: Sequence[int]) -> 
     return found
 
 
-def _above_least(steps: Sequence[Step], proof: PricesProof, charges: Sequence[int]) -> int:
+def _above_least(steps: Sequence[PricedStep], proof: PricesProof, charges: Sequence[int]) -> int:
     """Return what modes add to the least of each op, in ns / (denominator * SECOND)."""
     rent, samples = dict(zip(proof.samples, proof.memory, strict=True)), proof.samples
     total = 0
@@ -258,7 +258,7 @@ def _rates(machine: Machine, proof: PricesProof) -> list[tuple[tuple[int, ...], 
 
 
 def _paid_by_bytes(
-    graph: Graph, steps: Sequence[Step], setting: Setting, proof: PricesProof, samples: list[int]
+    graph: Graph, steps: Sequence[PricedStep], setting: Setting, proof: PricesProof, samples: list[int]
 ) -> tuple[int, int]:
     """Return what all bytes and workspace pay at least, and how many kinds of ways were priced."""
     import numpy as np

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from ....models.errors import UsageError
 from ....models.graph import Graph
-from ...trees.blocks import Block, block
+from ...trees.blocks import TreeBlock, block
 from ..search.state_space import StateSpace, state_space
 
 
@@ -41,7 +41,7 @@ def additive_space(graph: Graph, method: str, *, backward: bool = False) -> Stat
     return space
 
 
-def op_block(space: StateSpace, v: int, change: int) -> Block:
+def op_block(space: StateSpace, v: int, change: int) -> TreeBlock:
     """Return the block of an op with a given change of the memory across it, in bytes."""
     return block(space.extra[v] if space.extra_before else space.extra[v] + change, change, v)
 

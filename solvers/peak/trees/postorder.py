@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from ....models.problems.peak import Peak
 from ...context import Context, Outcome
-from ...trees.blocks import Block, block
+from ...trees.blocks import TreeBlock, block
 from ..search.state_space import StateSpace
 from ..series_parallel.additive import op_block
 from .walks import tree_space, upwards
@@ -44,7 +44,7 @@ def best_post_order(space: StateSpace) -> list[int]:
     >>> best_post_order(tree_space(load("catalogue:harpoon"), "postorder"))
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
-    parts: dict[int, list[Block]] = {}
+    parts: dict[int, list[TreeBlock]] = {}
     children: list[list[int]] = [[] for _ in range(space.n)]
     roots = []
     for v in upwards(space):

@@ -28,7 +28,7 @@ Integers = NDArray[np.int64]
 Matrix = Annotated[NDArray[np.int64], 2]
 
 
-class Tables(NamedTuple):
+class AutotmTables(NamedTuple):
     """The model: walks by item, points by walk, steps by kind of point; operands and modes by op.
 
     Times in ns. ``until``: behind the last op before the next point. ``operand``: the place of an item among

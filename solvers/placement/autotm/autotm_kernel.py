@@ -6,14 +6,14 @@ No number here leaves 64 bits: `arrays` has the proof.
 from __future__ import annotations
 
 from ...engines.kernels import inner, kernel_in_place
-from .arrays import Integers, Matrix, Prices, Scratch, Tables, World
+from .arrays import AutotmTables, Integers, Matrix, Prices, Scratch, World
 
 NEVER = 2**61
 """Cost of what cannot be: more than anything else costs (`arrays`)."""
 
 
 @inner
-def _rents(m: Tables, prices: Prices, scratch: Scratch, p: int, t: int, weight: int) -> None:
+def _rents(m: AutotmTables, prices: Prices, scratch: Scratch, p: int, t: int, weight: int) -> None:
     """Write sixteenths of what an item's room costs by row: at the op of a point, and from there on."""
     k, size = m.op[p], m.size[t]
     for r in range(prices.paid.shape[0]):
@@ -24,7 +24,7 @@ def _rents(m: Tables, prices: Prices, scratch: Scratch, p: int, t: int, weight: 
 
 
 @inner
-def _cost(m: Tables, prices: Prices, scratch: Scratch, s: int, t: int) -> int:
+def _cost(m: AutotmTables, prices: Prices, scratch: Scratch, s: int, t: int) -> int:
     """Return the cost of a step's copies before and behind its op, and of its room."""
     cost = 0
     for h in range(m.alone_hops.shape[1]):
@@ -39,7 +39,7 @@ def _cost(m: Tables, prices: Prices, scratch: Scratch, s: int, t: int) -> int:
 
 
 @inner
-def _copies(m: Tables, prices: Prices, k: int, time: int) -> int:
+def _copies(m: AutotmTables, prices: Prices, k: int, time: int) -> int:
     """Return the price of a copy beside an op."""
     rest = prices.unit - prices.share[k] - prices.near[k]
     near, share = max(0, time - m.level[k]), max(0, time - m.longest[k])
@@ -47,7 +47,7 @@ def _copies(m: Tables, prices: Prices, k: int, time: int) -> int:
 
 
 @inner
-def _price(m: Tables, prices: Prices, scratch: Scratch, p: int, s: int, t: int) -> int:
+def _price(m: AutotmTables, prices: Prices, scratch: Scratch, p: int, s: int, t: int) -> int:
     """Return the cost of a step at prices."""
     cost = _cost(m, prices, scratch, s, t)
     if m.beside_hop[s] >= 0:
@@ -58,7 +58,7 @@ def _price(m: Tables, prices: Prices, scratch: Scratch, p: int, s: int, t: int) 
 
 
 @inner
-def _length(m: Tables, world: World, k: int, j: int, tier: int, room: int) -> tuple[int, int]:
+def _length(m: AutotmTables, world: World, k: int, j: int, tier: int, room: int) -> tuple[int, int]:
     """Return the length and the mode of an op that takes operand j from a tier; `NEVER`: there is no mode."""
     best, chosen = NEVER, -1
     first, last = m.operand_first[k], m.operand_first[k + 1]
@@ -79,7 +79,7 @@ def _length(m: Tables, world: World, k: int, j: int, tier: int, room: int) -> tu
 
 
 @inner
-def _beside(m: Tables, world: World, unit: int, p: int, s: int, t: int) -> int:
+def _beside(m: AutotmTables, world: World, unit: int, p: int, s: int, t: int) -> int:
     """Return what a step adds to the slot of its op beside all others, `NEVER` if it does not fit."""
     k, j, size = m.op[p], m.operand[p], m.size[t]
     for r in range(world.free.shape[0]):
@@ -102,7 +102,7 @@ def _beside(m: Tables, world: World, unit: int, p: int, s: int, t: int) -> int:
 
 @inner
 def _walk(
-    m: Tables, prices: Prices, world: World, scratch: Scratch, t: int, exact: bool, weight: int
+    m: AutotmTables, prices: Prices, world: World, scratch: Scratch, t: int, exact: bool, weight: int
 ) -> tuple[int, int]:
     """Return the cost and the number of the best walk of an item, its steps in the scratch.
 
@@ -159,7 +159,7 @@ def _walk(
 
 
 @inner
-def _place(m: Tables, world: World, t: int, sign: int) -> None:
+def _place(m: AutotmTables, world: World, t: int, sign: int) -> None:
     """Put an item into the world on its chosen walk, or take it out of it (sign -1)."""
     w, size = world.chosen[t], m.size[t] * sign
     n = world.free.shape[1]
@@ -178,7 +178,7 @@ def _place(m: Tables, world: World, t: int, sign: int) -> None:
 
 
 @inner
-def _run(m: Tables, world: World, k: int) -> bool:
+def _run(m: AutotmTables, world: World, k: int) -> bool:
     """Choose the shortest mode of an op that fits; return whether there is one."""
     room = world.free[m.run_row, k] if m.run_row >= 0 else NEVER
     length, mode = _length(m, world, k, -1, 0, room)
@@ -189,7 +189,7 @@ def _run(m: Tables, world: World, k: int) -> bool:
 
 @kernel_in_place
 def respond(
-    m: Tables,
+    m: AutotmTables,
     prices: Prices,
     world: World,
     scratch: Scratch,
@@ -263,7 +263,7 @@ def respond(
 
 
 @kernel_in_place
-def column(m: Tables, world: World, t: int, rows: Integers, values: Integers) -> tuple[int, int]:
+def column(m: AutotmTables, world: World, t: int, rows: Integers, values: Integers) -> tuple[int, int]:
     """Write the column of an item's walk (`master`); return how long it is, and its cost in ns."""
     w, n, number, cost = world.chosen[t], world.free.shape[1], 0, 0
     slots = world.free.shape[0] * n
@@ -293,7 +293,7 @@ def column(m: Tables, world: World, t: int, rows: Integers, values: Integers) ->
 
 
 @kernel_in_place
-def settle(m: Tables, world: World) -> bool:
+def settle(m: AutotmTables, world: World) -> bool:
     """Put all items into an empty world; return whether all fits and every op has a mode."""
     n = world.free.shape[1]
     world.beside[:] = 0
@@ -309,7 +309,9 @@ def settle(m: Tables, world: World) -> bool:
 
 
 @kernel_in_place
-def improve(m: Tables, prices: Prices, world: World, scratch: Scratch, order: Integers, weight: int) -> int:
+def improve(
+    m: AutotmTables, prices: Prices, world: World, scratch: Scratch, order: Integers, weight: int
+) -> int:
     """Give items, one after the other, their best walks beside all others; return how many have changed."""
     changed = 0
     n = world.free.shape[1]
@@ -333,7 +335,7 @@ def improve(m: Tables, prices: Prices, world: World, scratch: Scratch, order: In
 
 
 @kernel_in_place
-def duration(m: Tables, world: World) -> int:
+def duration(m: AutotmTables, world: World) -> int:
     """Return the ns of all slots, and of the copies before and behind ops."""
     total = 0
     for k in range(world.free.shape[1]):
@@ -347,7 +349,7 @@ def duration(m: Tables, world: World) -> int:
 
 
 @kernel_in_place
-def spread(m: Tables, prices: Prices, scratch: Scratch, first: Integers, excess: Integers) -> None:
+def spread(m: AutotmTables, prices: Prices, scratch: Scratch, first: Integers, excess: Integers) -> None:
     """Return how much more an item's best walk with each step costs, at prices, than its best walk.
 
     Into `excess`, at ``first[p]`` and behind it the steps of point p in their order.

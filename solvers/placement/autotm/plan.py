@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from ....formulations.placement.autotm.data import AutotmData, ModeData, copy_time
 from ....formulations.placement.autotm.items import Walk
-from ....formulations.placement.autotm.steps import Hop, Role, Step
+from ....formulations.placement.autotm.steps import Hop, Role, Transition
 from ....formulations.placement.autotm.walks_milp import Path
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import Plan
@@ -25,7 +25,7 @@ class _Item:
     """A tensor's content in the plan so far: its walk, its steps, and the tiers where it has room."""
 
     walk: Walk
-    steps: tuple[Step, ...]
+    steps: tuple[Transition, ...]
     held: int = 0
 
 
@@ -61,7 +61,7 @@ class Emission(PlanBuilder):
 def emit(problem: Placement, data: AutotmData, paths: list[Path], modes: list[ModeData]) -> Plan:
     """Return the plan of a solution."""
     out = Emission(problem, data)
-    at: list[list[tuple[_Item, Role, Step]]] = [[] for _ in range(data.n)]
+    at: list[list[tuple[_Item, Role, Transition]]] = [[] for _ in range(data.n)]
     kept = []
     for w, steps in paths:
         item = _Item(data.walks[w], steps)
@@ -102,7 +102,7 @@ def emit(problem: Placement, data: AutotmData, paths: list[Path], modes: list[Mo
     return out.plan(period=out.now if problem.periodic else None)
 
 
-def _length(data: AutotmData, k: int, mode: ModeData, here: list[tuple[_Item, Role, Step]]) -> int:
+def _length(data: AutotmData, k: int, mode: ModeData, here: list[tuple[_Item, Role, Transition]]) -> int:
     """Return the ns of a run: those of its mode, and what operands in outer tiers add, rounded up."""
     longer = sum(
         (

@@ -45,10 +45,10 @@ from typing import Any
 import numpy as np
 
 from ....formulations.placement.autotm.data import AutotmData, ModeData
-from ....formulations.placement.autotm.steps import Step
+from ....formulations.placement.autotm.steps import Transition
 from ....formulations.placement.autotm.walks_milp import Path, Steps
 from ...context import Context
-from .arrays import Prices, Tables, World
+from .arrays import AutotmTables, Prices, World
 from .autotm_kernel import NEVER, duration, improve, respond, settle, spread
 from .master import Master, Point
 from .tables import arrays_of
@@ -240,7 +240,7 @@ class Dual:
     def steps(self, most: int | None) -> Steps:
         """Return the steps that plans of at most so many ns may take, by walk and point."""
         m, data = self.arrays.tables, self.arrays.data
-        kept, at, found = self.kept(most).tolist(), 0, list[list[list[Step]]]()
+        kept, at, found = self.kept(most).tolist(), 0, list[list[list[Transition]]]()
         kinds = iter(m.kind.tolist())
         for walk in data.walks:
             some = []
@@ -268,7 +268,7 @@ def _sums(rent: Any) -> Any:
     return paid
 
 
-def _ops_with_copies(m: Tables) -> Any:
+def _ops_with_copies(m: AutotmTables) -> Any:
     """Return by op whether there may be copies beside it."""
     found = np.zeros(len(m.level), bool)
     copies = np.cumsum(np.append(0, m.beside_hop >= 0))[m.step_first]
@@ -276,7 +276,7 @@ def _ops_with_copies(m: Tables) -> Any:
     return found
 
 
-def _anywhere(m: Tables, op_of: Any) -> Any:
+def _anywhere(m: AutotmTables, op_of: Any) -> Any:
     """Return by operand whether some mode takes it from anywhere."""
     found = np.zeros(len(op_of), bool)
     for j, k in enumerate(op_of.tolist()):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ....formulations.placement.autotm.data import AutotmData, Link, ModeData, copy_time
-from ....formulations.placement.autotm.steps import Hop, Step
+from ....formulations.placement.autotm.steps import Hop, Transition
 from ....formulations.placement.autotm.walks_milp import Path
-from .arrays import Scratch, Tables, World
+from .arrays import AutotmTables, Scratch, World
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +20,8 @@ class Arrays:
 
     data: AutotmData
     most: int
-    tables: Tables
-    steps: list[Step]
+    tables: AutotmTables
+    steps: list[Transition]
     scratch: Scratch
 
     def empty(self) -> World:
@@ -91,10 +91,10 @@ def too_large(data: AutotmData) -> str:
 
 def arrays_of(data: AutotmData) -> Arrays:
     """Return the arrays of a model, whose numbers are not `too_large`."""
-    hops, steps, step_first = sorted(data.links), list[Step](), [0]
+    hops, steps, step_first = sorted(data.links), list[Transition](), [0]
     slow, operand_first, operand_of = _operands(data)
     op, until, operand, kind, point_first = list[int](), list[int](), list[int](), list[int](), [0]
-    kinds: dict[tuple[Step, ...], int] = {}
+    kinds: dict[tuple[Transition, ...], int] = {}
     for walk in data.walks:
         ends = {i: end for _, end, i in data.spans(walk)}
         for i, point in enumerate(walk.points):
@@ -113,7 +113,7 @@ def arrays_of(data: AutotmData) -> Arrays:
     fastest = [min((mode.duration for mode in modes_of_op), default=0) for modes_of_op in data.modes]
     counts = np.searchsorted([walk.item for walk in data.walks], np.arange(len(data.items) + 1))
     run_rows = [r for r, row in enumerate(data.rows) if row.tier == 0 and row.moment == 1]
-    tables = Tables(
+    tables = AutotmTables(
         walk_first=_integers(counts),
         point_first=_integers(point_first),
         op=_integers(op),

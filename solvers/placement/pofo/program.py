@@ -50,7 +50,7 @@ import numpy as np
 from ....formulations.model import BuildTimeout, Tick
 from ....models.arrays import Integers
 from ....models.graph import Graph
-from ...recompute.chains.hetero import NEVER, Program, schedule
+from ...recompute.chains.hetero import NEVER, HeteroProgram, schedule
 from .channel import Rate, positive
 
 MOST_STATES = 3000
@@ -109,7 +109,7 @@ class Chain:
     """
 
     graph: Graph
-    found: Program
+    found: HeteroProgram
     inputs: tuple[int, ...]
     tapes: tuple[int, ...]
     given: tuple[int, ...]

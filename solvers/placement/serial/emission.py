@@ -10,10 +10,10 @@ from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Processor
 from ....models.plan import Plan
 from ....models.units import SECOND
-from .tables import Step, Tables, Way, Where
+from .tables import Execution, SerialMove, SerialTables, Where
 
 
-def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
+def serial_emission(tables: SerialTables, start: Where, path: Sequence[SerialMove]) -> Plan:
     """Return the plan of steps, each begun when the one before has ended."""
     graph, names = tables.graph, tables.names
     now = 0
@@ -68,7 +68,7 @@ def serial_emission(tables: Tables, start: Where, path: Sequence[Step]) -> Plan:
     return out.plan(period=now if tables.problem.periodic else None)
 
 
-def _copy_ns(tables: Tables, t: int, src: int, dst: int) -> int:
+def _copy_ns(tables: SerialTables, t: int, src: int, dst: int) -> int:
     """Return the ns of a copy, at least 1: at one instant frees come before starts."""
     pair = tables.names[src], tables.names[dst]
     channel = next(c for c in tables.machine.channels if (c.src, c.dst) == pair)
@@ -76,7 +76,7 @@ def _copy_ns(tables: Tables, t: int, src: int, dst: int) -> int:
     return max(1, channel.latency_ns - (-tables.size[t] * SECOND // rate))
 
 
-def _run_ns(tables: Tables, op: Op, way: Way, where: Sequence[int]) -> int:
+def _run_ns(tables: SerialTables, op: Op, way: Execution, where: Sequence[int]) -> int:
     """Return the ns of a run: the mode's, and those of slow accesses, each read where it is fastest."""
     processor = tables.machine.processors[way.processor]
     rates = {tables.names.index(access.tier): access.bytes_per_s for access in processor.tiers}

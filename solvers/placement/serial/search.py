@@ -33,7 +33,7 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from .emission import serial_emission
-from .tables import NEVER, State, Step, Tables, Way, Where
+from .tables import NEVER, Execution, SerialMove, SerialTables, State, Where
 
 MOST_STATES = 100_000
 """States that the depth-first search visits in all before it gives up without a plan."""
@@ -69,7 +69,7 @@ def serial_plan(problem: Placement, expired: Callable[[], bool] = lambda: False)
     >>> problem.judge(serial_plan(problem)).violations
     ()
     """
-    search = _Search(problem, expired)
+    search = _SerialSearch(problem, expired)
     left = MOST_STATES
     for start in search.starts():
         if left <= 0 or expired():
@@ -81,7 +81,7 @@ def serial_plan(problem: Placement, expired: Callable[[], bool] = lambda: False)
     return None
 
 
-class _Search(Tables):
+class _SerialSearch(SerialTables):
     """The search."""
 
     def __init__(self, problem: Placement, expired: Callable[[], bool]) -> None:
@@ -165,12 +165,12 @@ class _Search(Tables):
 
     # -- the search ----------------------------------------------------------------------------
 
-    def explore(self, start: Where, most: int) -> tuple[list[Step] | None, int]:
+    def explore(self, start: Where, most: int) -> tuple[list[SerialMove] | None, int]:
         """Search from a start; return the steps to the end, or None, and how many states were seen."""
         where = self._cleared(0, start, range(len(start)))
         first = State(0, where, self._used(where))
         seen = {(0, where)}
-        path: list[Step] = []
+        path: list[SerialMove] = []
         stack = [self._steps(first, start)]
         if self._is_end(first, start):
             return path, 1
@@ -200,7 +200,7 @@ class _Search(Tables):
         pairs = zip(state.where, start, self.lasting, strict=True)
         return all(bits & home == home for bits, home, kept in pairs if kept)
 
-    def _steps(self, state: State, start: Where) -> Iterator[tuple[Step, State]]:
+    def _steps(self, state: State, start: Where) -> Iterator[tuple[SerialMove, State]]:
         """Yield what may be done, the most promising first."""
         k = state.k
         at_end = k == len(self.graph.ops)
@@ -232,7 +232,7 @@ class _Search(Tables):
                 yield from self._evict(state, tier, here)
         yield from self._all(state)
 
-    def _run(self, state: State, way: Way) -> Iterator[tuple[Step, State]]:
+    def _run(self, state: State, way: Execution) -> Iterator[tuple[SerialMove, State]]:
         """Yield the run of the next op, if it may run now; under ``replace`` with what is released then."""
         if any(not state.where[t] & mask for t, mask in way.reads):
             return
@@ -251,7 +251,7 @@ class _Search(Tables):
             for t, x in dropped:
                 left[t] &= ~(1 << x)
             after = self._cleared(k, tuple(left), [*op.reads, *op.writes])
-            yield Step(run=way, dropped=dropped), State(k, after, self._used(after))
+            yield SerialMove(run=way, dropped=dropped), State(k, after, self._used(after))
 
     def _drops(
         self, k: int, where: Sequence[int], used: Sequence[int], read: Sequence[int]
@@ -273,7 +273,7 @@ class _Search(Tables):
             if self._fits(less) and all(where[t] & ~bits for t, bits in gone):
                 yield dropped
 
-    def _fetch(self, state: State, t: int, mask: int) -> Iterator[tuple[Step, State]]:
+    def _fetch(self, state: State, t: int, mask: int) -> Iterator[tuple[SerialMove, State]]:
         """Yield copies that bring a tensor closer to one of the tiers of a mask."""
         found = []
         for src, dst in self.links:
@@ -282,9 +282,9 @@ class _Search(Tables):
                 found.append((hops, src, dst))
         for hops, src, dst in sorted(found):
             if hops < NEVER:
-                yield Step(copied=(t, src, dst)), self._with(state, t, state.where[t] | 1 << dst)
+                yield SerialMove(copied=(t, src, dst)), self._with(state, t, state.where[t] | 1 << dst)
 
-    def _evict(self, state: State, tier: int, here: dict[int, int]) -> Iterator[tuple[Step, State]]:
+    def _evict(self, state: State, tier: int, here: dict[int, int]) -> Iterator[tuple[SerialMove, State]]:
         """Yield ways to empty a tier of what need not be there now."""
         victims = [
             t
@@ -294,24 +294,24 @@ class _Search(Tables):
         victims.sort(key=lambda t: (-self.next_use(t, state.k), t))
         for t in victims:
             if state.where[t] & ~(1 << tier):
-                yield Step(released=(t, tier)), self._with(state, t, state.where[t] & ~(1 << tier))
+                yield SerialMove(released=(t, tier)), self._with(state, t, state.where[t] & ~(1 << tier))
         read = [t for t in here if self.replace and state.k < len(self.graph.ops)]  # that go at its start
         for t in victims + sorted(read, key=lambda t: (-self.next_use(t, state.k + 1), t)):
             for src, dst in self.links:
                 if src == tier and self._may_copy(state, t, src, dst):
-                    yield Step(copied=(t, src, dst)), self._with(state, t, state.where[t] | 1 << dst)
+                    yield SerialMove(copied=(t, src, dst)), self._with(state, t, state.where[t] | 1 << dst)
 
-    def _all(self, state: State) -> Iterator[tuple[Step, State]]:
+    def _all(self, state: State) -> Iterator[tuple[SerialMove, State]]:
         """Yield every copy, and every release of a spare copy."""
         for t, bits in enumerate(state.where):
             if not bits:
                 continue
             for tier in range(len(self.names)):
                 if bits >> tier & 1 and bits & ~(1 << tier):
-                    yield Step(released=(t, tier)), self._with(state, t, bits & ~(1 << tier))
+                    yield SerialMove(released=(t, tier)), self._with(state, t, bits & ~(1 << tier))
             for src, dst in self.links:
                 if self._may_copy(state, t, src, dst):
-                    yield Step(copied=(t, src, dst)), self._with(state, t, bits | 1 << dst)
+                    yield SerialMove(copied=(t, src, dst)), self._with(state, t, bits | 1 << dst)
 
     def _may_copy(self, state: State, t: int, src: int, dst: int) -> bool:
         """Return whether a tensor can be copied to a tier where it is not, and there is room for it."""

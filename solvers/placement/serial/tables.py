@@ -17,7 +17,7 @@ Where = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Way:
+class Execution:
     """How an op may run: processor, number of the mode, tiers per read as bits, tier per write."""
 
     processor: int
@@ -28,13 +28,13 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Step:
+class SerialMove:
     """What leads to a state: a run in some way, a copy from tier to tier, or a release (`copied` None).
 
     `dropped`: spare copies, as tensor and tier, that are released when the run has read them.
     """
 
-    run: Way | None = None
+    run: Execution | None = None
     dropped: tuple[tuple[int, int], ...] = ()
     copied: tuple[int, int, int] | None = None
     released: tuple[int, int] | None = None
@@ -49,7 +49,7 @@ class State:
     used: tuple[int, ...]
 
 
-class Tables:
+class SerialTables:
     """A problem as tables."""
 
     def __init__(self, problem: Placement) -> None:
@@ -69,7 +69,7 @@ class Tables:
         self.ways = [self._ways(op) for op in graph.ops]
         self.lasting = [problem.periodic and t.initial and t.final for t in graph.tensors]
 
-    def _ways(self, op: Op) -> list[Way]:
+    def _ways(self, op: Op) -> list[Execution]:
         found = []
         for p, processor in enumerate(self.machine.processors):
             tiers = [self.names.index(access.tier) for access in processor.tiers]
@@ -84,7 +84,7 @@ class Tables:
                 for t in reads.keys() & writes.keys():  # it is updated where it is read
                     reads[t] &= 1 << writes[t]
                 if all(reads.values()):
-                    found.append(Way(p, number, tuple(reads.items()), tuple(writes.items()), tiers[0]))
+                    found.append(Execution(p, number, tuple(reads.items()), tuple(writes.items()), tiers[0]))
         return sorted(found, key=lambda way: op.all_modes[way.mode].duration_ns)
 
     def needed(self, t: int, k: int) -> bool:

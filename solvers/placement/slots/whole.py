@@ -83,7 +83,7 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     if refused is not None:
         return refused
     _other_bounds(problem, context)
-    search = _Search(problem, context, data)
+    search = _SlotSearch(problem, context, data)
     outcome = search.upper(cut)
     many = sum(len(life.accesses) for life in data.lives) >= MANY
     if many and not context.closed:
@@ -114,7 +114,7 @@ def _other_bounds(problem: Placement, context: Context) -> None:
         raise_by_slots(state_data(problem), context)
 
 
-class _Search:
+class _SlotSearch:
     """What is known while models are solved one after the other."""
 
     def __init__(self, problem: Placement, context: Context, data: StateData) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner, kernel_in_place
-from .event_orders_kernel import CLEAN, COPIED, NEVER, Case, Line, Times, timed
+from .event_orders_kernel import CLEAN, COPIED, NEVER, EventTables, Line, Times, timed
 
 SHIFT, SWAP, TIER = 0.55, 0.65, 0.7
 """Random numbers below which an event moves, two change places, and a life or op changes tier or mode."""
@@ -191,7 +191,7 @@ def _exchange(case, line, most, drawn):  # type: ignore[no-untyped-def]
 
 @kernel_in_place
 def anneal(
-    case: Case,
+    case: EventTables,
     line: Line,
     tried: Line,
     best: Line,

@@ -35,7 +35,7 @@ from ....models.units import SECOND
 from ...context import Context
 from ...engines.arrays import Rows
 from .event_moves_kernel import MOST, anneal
-from .event_orders_kernel import CLEAN, COPIED, NEVER, Case, Line, Times, time_line
+from .event_orders_kernel import CLEAN, COPIED, NEVER, EventTables, Line, Times, time_line
 
 LARGEST = 2**58
 """Bytes and ns that sums in 64 bits leave room for."""
@@ -108,7 +108,7 @@ def _over(context: Context, until: float) -> bool:
     return context.closed or context.expired or context.elapsed() > until
 
 
-def case_of(data: StateData) -> Case:
+def case_of(data: StateData) -> EventTables:
     """Return the rows of a single run."""
     n, lives, gaps = data.n, data.lives, absences(data)
     tiers, out, back = _by_tier(data)
@@ -117,7 +117,7 @@ def case_of(data: StateData) -> Case:
     modes = [[(x.ns, x.nbytes) for x in data.modes.get(k, ())] or [(0, 0)] for k in range(n)]
     rest = _held_by_no_life(data, renews)
     at, lists = _flat(_lists(data, gaps), n)
-    return Case(
+    return EventTables(
         numbers=_row((n, len(lives), len(gaps))),
         capacity=_row([NEVER if c is None else c for c in data.capacity]),
         mode_at=np.cumsum([0, *map(len, modes)]),
@@ -190,7 +190,7 @@ def _held_by_no_life(data: StateData, renews: Sequence[bool]) -> list[int]:
 
 
 def _lists(data: StateData, gaps: Sequence[Absence]) -> list[list[list[int]]]:
-    """Return the lists of `Case.lists`, each by op."""
+    """Return the lists of `EventTables.lists`, each by op."""
     n, lives = data.n, data.lives
     born = {(life.tensor, life.born) for life in lives}
     ends: list[list[int]] = [[] for _ in range(n)]
@@ -218,7 +218,7 @@ def _flat(lists: Sequence[Sequence[Sequence[int]]], n: int) -> tuple[Rows, Integ
     return at, _row(flat)
 
 
-def line_of(case: Case, data: StateData, problem: Placement, plan: Plan | None) -> Line | None:
+def line_of(case: EventTables, data: StateData, problem: Placement, plan: Plan | None) -> Line | None:
     """Return the line of a plan of whole tensors; None if it has none."""
     if plan is None or any(copy.bytes is not None for copy in plan.copies):
         return None
@@ -251,7 +251,7 @@ def line_of(case: Case, data: StateData, problem: Placement, plan: Plan | None) 
 
 
 def _read_copies(
-    case: Case, data: StateData, plan: Plan, number: dict[str, int], line: Line, events: dict[int, int]
+    case: EventTables, data: StateData, plan: Plan, number: dict[str, int], line: Line, events: dict[int, int]
 ) -> bool:
     """Write a plan's copies into a line and its events; return whether a line can have them."""
     n, lives, gaps = data.n, data.lives, absences(data)
@@ -284,7 +284,9 @@ def _read_copies(
     return True
 
 
-def _read_absences(case: Case, data: StateData, plan: Plan, number: dict[str, int], line: Line) -> None:
+def _read_absences(
+    case: EventTables, data: StateData, plan: Plan, number: dict[str, int], line: Line
+) -> None:
     """Write into a line the absences that no copy ends, and those in which a life cannot be in tier 0."""
     starts = {run.op: run.start for run in plan.runs}
     ends = {-1: 0} | {run.op: run.end for run in plan.runs}
@@ -299,7 +301,7 @@ def _read_absences(case: Case, data: StateData, plan: Plan, number: dict[str, in
             line.away[g], line.tier[gap.life] = 1, next((x for x in tiers if case.ways[gap.life, x]), 0)
 
 
-def moves_of(case: Case, data: StateData, line: Line, times: Times) -> Moves:
+def moves_of(case: EventTables, data: StateData, line: Line, times: Times) -> Moves:
     """Return what a line says."""
     time_line(case, line, times)
     n, lives, some = data.n, len(data.lives), absences(data)
@@ -315,7 +317,7 @@ def moves_of(case: Case, data: StateData, line: Line, times: Times) -> Moves:
     )
 
 
-def times_for(case: Case) -> Times:
+def times_for(case: EventTables) -> Times:
     """Return rows for the times of lines."""
     n, lives, some = case.numbers
     events, tiers = n + lives + some, len(case.capacity)

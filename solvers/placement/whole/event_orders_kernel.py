@@ -18,7 +18,7 @@ COPIED, CLEAN = 1, 2
 """How a life comes to an outer tier: by a copy, or it may start there."""
 
 
-class Case(NamedTuple):
+class EventTables(NamedTuple):
     """A problem: numbers of ops, lives, absences; rows by tier, mode, life, absence and op.
 
     Attributes
@@ -282,7 +282,7 @@ def timed(case, line, times):  # type: ignore[no-untyped-def]
 
 
 @kernel_in_place
-def time_line(case: Case, line: Line, times: Times) -> int:
+def time_line(case: EventTables, line: Line, times: Times) -> int:
     """Write the earliest times of a line; return when it ends in ns, `NEVER` if no plan follows it."""
     end: int = timed(case, line, times)
     return end

@@ -123,7 +123,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
     )
     if refused is not None:
         return refused
-    search = _Search(problem, context, data)
+    search = _IntervalSearch(problem, context, data)
     if not problem.whole:
         if not traits(problem) & Trait.MODES:
             search_in_bytes(problem, context, by_cpsat)
@@ -155,7 +155,7 @@ def solve_intervals(problem: Placement, context: Context) -> Outcome:
 
 
 @dataclass
-class _Search:
+class _IntervalSearch:
     """What is known while models are solved one after the other."""
 
     problem: Placement

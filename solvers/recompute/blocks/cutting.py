@@ -28,7 +28,7 @@ from ..heuristics.segments import turn
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class RecomputationBlock:
     """A block of ops.
 
     Attributes
@@ -64,7 +64,7 @@ class Cut:
         By block k, the bytes of that which stay until its backward ends.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[RecomputationBlock, ...]
     base: int
     kept: frozenset[int]
     once: frozenset[int]
@@ -93,7 +93,7 @@ def cut(data: RecomputeData) -> Cut:
     bounds = [0, *(ends[k] + 1 for k in chosen), last + 1]
     turns = [turns[k] for k in (*chosen, len(ends), len(ends) + 1)]
     blocks = tuple(
-        Block(forward=range(a, b), backward=range(turns[k + 1], turns[k]), output=output)
+        RecomputationBlock(forward=range(a, b), backward=range(turns[k + 1], turns[k]), output=output)
         for k, ((a, b), output) in enumerate(zip(pairwise(bounds), [*outputs, None], strict=True))
     )
     block_of = {i: k for k, block in enumerate(blocks) for i in (*block.forward, *block.backward)}
@@ -109,7 +109,9 @@ def cut(data: RecomputeData) -> Cut:
     top, through = beside(data, blocks, kept)
     return Cut(
         blocks=tuple(
-            Block(forward=x.forward, backward=x.backward, output=None if x.output in kept else x.output)
+            RecomputationBlock(
+                forward=x.forward, backward=x.backward, output=None if x.output in kept else x.output
+            )
             for x in blocks
         ),
         base=sum(x.nbytes for x in values if x.at_start),
@@ -120,7 +122,9 @@ def cut(data: RecomputeData) -> Cut:
     )
 
 
-def beside(data: RecomputeData, blocks: Sequence[Block], kept: Set[int]) -> tuple[list[int], list[int]]:
+def beside(
+    data: RecomputeData, blocks: Sequence[RecomputationBlock], kept: Set[int]
+) -> tuple[list[int], list[int]]:
     """Return `Cut.top` and `Cut.through`."""
     block_of = {i: k for k, block in enumerate(blocks) for i in (*block.forward, *block.backward)}
     behind = blocks[-1].forward.start

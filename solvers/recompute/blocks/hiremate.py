@@ -30,7 +30,7 @@ from functools import partial
 from ....formulations.model import BuildTimeout, ticker
 from ....formulations.recompute import layers_milp
 from ....formulations.recompute.data import RecomputeData, levels, recompute_data, time_of
-from ....formulations.recompute.layers_milp import Layer, LayerOption, Layers, Step
+from ....formulations.recompute.layers_milp import Layer, LayerOption, Layers, LayerStep
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines.model import solve_model
@@ -38,7 +38,7 @@ from ..heuristics.method import STOPPED, first_bound, offer
 from .cutting import Cut
 from .parts import parts
 from .rockmate import budgets, key_of, not_beaten, way_within
-from .within import Way, Within, peak_of_sweep, way_of, within
+from .within import BlockRun, Within, peak_of_sweep, way_of, within
 
 BELOW = 0.7
 """Part of the time for the parts below the top, at most."""
@@ -62,7 +62,7 @@ Key = tuple[str, frozenset[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level:
+class HiremateLevel:
     """A graph as parts.
 
     Attributes
@@ -79,7 +79,7 @@ class Level:
     keys: tuple[Key, ...]
 
 
-Known = dict[Key, tuple[Within, Level | None]]
+Known = dict[Key, tuple[Within, HiremateLevel | None]]
 """By key a part, and its own parts; leaves first."""
 
 
@@ -139,7 +139,7 @@ def level_of(
     least: int,
     context: Context,
     known: Known,
-) -> Level | None:
+) -> HiremateLevel | None:
     """Return a graph as parts, None if it is a leaf; what is new below it goes to `known`, leaves first.
 
     Raises
@@ -160,16 +160,16 @@ def level_of(
         if key not in known and (rest is None or k + 1 < len(blocks)):
             inside = recompute_data(Recompute(block.graph))
             known[key] = (block, level_of(inside, block.rest, 1, context, known))
-    return Level(data=data, found=found, blocks=tuple(blocks), keys=keys)
+    return HiremateLevel(data=data, found=found, blocks=tuple(blocks), keys=keys)
 
 
-def _depth(level: Level, known: Known) -> int:
+def _depth(level: HiremateLevel, known: Known) -> int:
     """Return the levels from one down."""
     below = (known[key][1] for key in level.keys if key in known)
     return 1 + max((_depth(some, known) for some in below if some is not None), default=0)
 
 
-def options_of(known: Known, context: Context) -> tuple[dict[Key, list[Way]], int]:
+def options_of(known: Known, context: Context) -> tuple[dict[Key, list[BlockRun]], int]:
     """Return the options of each part, leaves first, and how many programs that took.
 
     Raises
@@ -180,12 +180,12 @@ def options_of(known: Known, context: Context) -> tuple[dict[Key, list[Way]], in
     tick = ticker(lambda: context.expired)
     saves, peaks = context.options["save-budgets"], context.options["peak-budgets"]
     until = context.elapsed() + BELOW * context.remaining()
-    solved = dict[Key, list[Way]]()
+    solved = dict[Key, list[BlockRun]]()
     programs = 0
     for key, (block, level) in known.items():
         tick()
         left = (len(known) - len(solved)) * saves * peaks // SKIPPED
-        answers: list[tuple[int, int, Way | None]] = []
+        answers: list[tuple[int, int, BlockRun | None]] = []
         for saved, peak in budgets(block, answers, saves, peaks):
             share = (until - context.elapsed()) / max(1, left)
             if share <= 0:
@@ -203,7 +203,7 @@ def options_of(known: Known, context: Context) -> tuple[dict[Key, list[Way]], in
     return solved, programs
 
 
-def _everything_again(block: Within) -> list[Way]:
+def _everything_again(block: Within) -> list[BlockRun]:
     """Return the way in which a part saves nothing, and all that its backward needs runs again, if any."""
     if block.rest is None:
         return []
@@ -220,9 +220,9 @@ def _everything_again(block: Within) -> list[Way]:
         return []
 
 
-def _some(ways: Sequence[Way]) -> list[Way]:
+def _some(ways: Sequence[BlockRun]) -> list[BlockRun]:
     """Return at most `OPTIONS` ways, each that whose saved units are farthest from those taken before."""
-    taken, left = list[Way](), list(ways)
+    taken, left = list[BlockRun](), list(ways)
     while left and len(taken) < OPTIONS:
         way = max(
             left, key=lambda x: (min((abs(x.saved - y.saved) for y in taken), default=x.saved), -x.peak)
@@ -234,15 +234,15 @@ def _some(ways: Sequence[Way]) -> list[Way]:
 
 def _way_over_parts(
     block: Within,
-    level: Level,
-    ways: dict[Key, list[Way]],
+    level: HiremateLevel,
+    ways: dict[Key, list[BlockRun]],
     saved: int,
     peak: int,
     context: Context,
     seconds: float,
-) -> Way | None:
+) -> BlockRun | None:
     """Return the best way that the program over the parts of a part finds within two budgets."""
-    found = list[Way]()
+    found = list[BlockRun]()
     unit = level.data.unit
     space = 0 if block.rest is None else max(0, peak - saved - block.gradients)
     stated = layers_of(level, ways, peak // unit, -(-space // unit))
@@ -250,7 +250,7 @@ def _way_over_parts(
     return min(found, key=lambda way: way.forward + way.backward, default=None)
 
 
-def layers_of(level: Level, ways: dict[Key, list[Way]], memory: int, space: int) -> Layers:
+def layers_of(level: HiremateLevel, ways: dict[Key, list[BlockRun]], memory: int, space: int) -> Layers:
     """Return the parts as layers with options; so much space is taken beside the one in the middle."""
     data, found = level.data, level.found
     started = {x.tensor for x in data.values if x.at_start}
@@ -291,7 +291,7 @@ def layers_of(level: Level, ways: dict[Key, list[Way]], memory: int, space: int)
     )
 
 
-def _until(level: Level, k: int) -> int:
+def _until(level: HiremateLevel, k: int) -> int:
     """Return the last pass in which a forward may run: none behind it destroys what the forward accesses."""
     data, found = level.data, 0
     accessed = {u for i in level.found.blocks[k].forward for u in data.touches[i]}
@@ -302,13 +302,13 @@ def _until(level: Level, k: int) -> int:
     return found
 
 
-def _ways(level: Level, k: int, ways: dict[Key, list[Way]]) -> list[Way]:
+def _ways(level: HiremateLevel, k: int, ways: dict[Key, list[BlockRun]]) -> list[BlockRun]:
     """Return the options of a part; the rest of a step has one."""
     block = level.blocks[k]
     return ways.get(level.keys[k]) or [way_of(block, range(len(block.ops)))]
 
 
-def _needs(level: Level, k: int, way: Way) -> frozenset[int]:
+def _needs(level: HiremateLevel, k: int, way: BlockRun) -> frozenset[int]:
     """Return the values between parts that a backward finds."""
     data, block, left = level.data, level.blocks[k], set[int]()
     found = set[int]()
@@ -320,7 +320,7 @@ def _needs(level: Level, k: int, way: Way) -> frozenset[int]:
     return frozenset(found)
 
 
-def _sweep(level: Level, k: int) -> list[int]:
+def _sweep(level: HiremateLevel, k: int) -> list[int]:
     """Return the ops of a forward that runs again, for what others read."""
     data = level.data
     wanted = {u for u in level.found.kept if not data.values[u].final}
@@ -334,8 +334,8 @@ def _sweep(level: Level, k: int) -> list[int]:
 
 def solve_layers(
     stated: Layers,
-    level: Level,
-    ways: dict[Key, list[Way]],
+    level: HiremateLevel,
+    ways: dict[Key, list[BlockRun]],
     context: Context,
     seconds: float,
     take: Callable[[list[int]], object],
@@ -365,7 +365,9 @@ def solve_layers(
     )
 
 
-def runs_of(steps: Sequence[Step], level: Level, ways: dict[Key, list[Way]]) -> Iterator[int]:
+def runs_of(
+    steps: Sequence[LayerStep], level: HiremateLevel, ways: dict[Key, list[BlockRun]]
+) -> Iterator[int]:
     """Yield the ops of a level as they run."""
     for step in steps:
         k, part = step.layer, level.blocks[step.layer]

@@ -22,7 +22,7 @@ import numpy as np
 from ....formulations.model import Tick
 from ....formulations.recompute.data import RecomputeData
 from ..heuristics.segments import turn
-from .cutting import Block, Cut, beside
+from .cutting import Cut, RecomputationBlock, beside
 
 
 def parts(
@@ -62,11 +62,13 @@ def parts(
         turns.append(min(turns[-1], int(places[i])))
     behind = middle if rest is None else rest + 1
     blocks = [
-        Block(forward=range(a, b), backward=range(low, high), output=None)
+        RecomputationBlock(forward=range(a, b), backward=range(low, high), output=None)
         for (a, b), high, low in zip(pairwise(bounds), turns, [*turns[1:], behind], strict=True)
     ]
     if rest is not None:
-        blocks.append(Block(forward=range(rest, behind), backward=range(behind, behind), output=None))
+        blocks.append(
+            RecomputationBlock(forward=range(rest, behind), backward=range(behind, behind), output=None)
+        )
     block_of = {i: k for k, block in enumerate(blocks) for i in (*block.forward, *block.backward)}
     kept = {
         u

@@ -31,7 +31,7 @@ from ....formulations.recompute.data import RecomputeData
 from ....formulations.recompute.moments_milp import by_need
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
-from ..chains.hetero import NEVER, Program, Stages, program, steps
+from ..chains.hetero import NEVER, HeteroProgram, Stages, program, steps
 from ..heuristics.method import (
     STOPPED,
     first_bound,
@@ -43,7 +43,7 @@ from ..heuristics.method import (
 from ..models.moments import raise_moments
 from ..models.stages import solve_stages
 from .cutting import Cut, cut
-from .within import Way, Within, alone, peak_of_sweep, sweeps_of, way_of, within
+from .within import BlockRun, Within, alone, peak_of_sweep, sweeps_of, way_of, within
 
 WITHIN = 0.9
 """Part of the time for the programs within blocks, at most."""
@@ -111,7 +111,7 @@ def key_of(block: Within) -> tuple[str, frozenset[int]]:
 
 def ways_of_blocks(
     blocks: Sequence[Within], context: Context, seconds: float
-) -> tuple[list[list[Way]], dict[str, int], bool]:
+) -> tuple[list[list[BlockRun]], dict[str, int], bool]:
     """Return the options of each block, how many programs that took, and whether all ended by themselves.
 
     What a program that did gave is not asked for again, however often this is called.
@@ -122,14 +122,14 @@ def ways_of_blocks(
         Of a program, where there is a limit.
     """
     saves, peaks = context.options["save-budgets"], context.options["peak-budgets"]
-    ended: dict[object, Way | None] = context.problem.__dict__.setdefault("_ways_of_blocks", {})
+    ended: dict[object, BlockRun | None] = context.problem.__dict__.setdefault("_ways_of_blocks", {})
     keys = [key_of(block) for block in blocks]
     different = dict(zip(keys, blocks, strict=True))
     until = context.elapsed() + WITHIN * context.remaining()
-    solved: dict[tuple[str, frozenset[int]], list[Way]] = {}
+    solved: dict[tuple[str, frozenset[int]], list[BlockRun]] = {}
     programs, whole = 0, True
     for key, block in different.items():
-        answers: list[tuple[int, int, Way | None]] = []
+        answers: list[tuple[int, int, BlockRun | None]] = []
         for saved, peak in budgets(block, answers, saves, peaks):
             question = (key, saved, peak, context.seed, context.options["programs"])
             programs += 1
@@ -156,9 +156,9 @@ def ways_of_blocks(
     return [solved[key] for key in keys], facts, whole
 
 
-def not_beaten(ways: Sequence[Way]) -> list[Way]:
+def not_beaten(ways: Sequence[BlockRun]) -> list[BlockRun]:
     """Return the ways that no other one beats; of those that take the same, the first."""
-    found: list[Way] = []
+    found: list[BlockRun] = []
     for x in ways:
         if not any(y.beats(x) for y in found):
             found = [*(y for y in found if not x.beats(y)), x]
@@ -166,7 +166,7 @@ def not_beaten(ways: Sequence[Way]) -> list[Way]:
 
 
 def budgets(
-    block: Within, answers: list[tuple[int, int, Way | None]], saves: int, peaks: int
+    block: Within, answers: list[tuple[int, int, BlockRun | None]], saves: int, peaks: int
 ) -> Iterator[tuple[int, int]]:
     """Yield budgets of what is saved and of the peak, largest first, of which the answers do not say all.
 
@@ -198,7 +198,7 @@ def budgets(
                 top = min((way.peak for s, _, way in answers if way is not None and s == saved), default=top)
 
 
-def way_within(block: Within, saved: int, peak: int, context: Context, seconds: float) -> Way | None:
+def way_within(block: Within, saved: int, peak: int, context: Context, seconds: float) -> BlockRun | None:
     """Return the best way that a program finds within two budgets, None if it finds none."""
     problem = block.problem(saved, peak)
     if problem.impossible() is not None:
@@ -230,7 +230,9 @@ def _save_and_anneal(block: Within, data: RecomputeData, inner: Context) -> None
         offer_annealed(inner, data, lambda: False, start=start)
 
 
-def _stages(data: RecomputeData, found: Cut, blocks: Sequence[Within], ways: Sequence[list[Way]]) -> Stages:
+def _stages(
+    data: RecomputeData, found: Cut, blocks: Sequence[Within], ways: Sequence[list[BlockRun]]
+) -> Stages:
     """Return the blocks as stages with options; bytes in units, ns in ticks."""
     sweeps = [sweeps_of(data, found, k)[0] for k in range(len(blocks) - 1)]
     first, behind = (
@@ -257,7 +259,11 @@ def _stages(data: RecomputeData, found: Cut, blocks: Sequence[Within], ways: Seq
 
 
 def _runs(
-    data: RecomputeData, found: Cut, chain: Program, blocks: Sequence[Within], ways: Sequence[list[Way]]
+    data: RecomputeData,
+    found: Cut,
+    chain: HeteroProgram,
+    blocks: Sequence[Within],
+    ways: Sequence[list[BlockRun]],
 ) -> Iterator[int]:
     """Yield the ops of the schedule as they run."""
     options = [way for some in ways for way in some]

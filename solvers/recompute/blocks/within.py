@@ -70,7 +70,7 @@ class Within:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class BlockRun:
     """A way to run a block: ops of `Within.graph`, and what they take in ticks and units.
 
     Attributes
@@ -100,7 +100,7 @@ class Way:
         """The most units at all."""
         return max(self.before, self.after)
 
-    def beats(self, other: Way) -> bool:
+    def beats(self, other: BlockRun) -> bool:
         """Return whether it takes no more of anything."""
         mine = (self.forward + self.backward, self.saved, self.before, self.after)
         return all(
@@ -215,14 +215,14 @@ class _BlockDraft:
         )
 
 
-def way_of(block: Within, runs: Sequence[int], graph: Graph | None = None) -> Way:
+def way_of(block: Within, runs: Sequence[int], graph: Graph | None = None) -> BlockRun:
     """Return what a sequence of runs of a block takes; with a graph that of `graph_alone`."""
     data = recompute_data(Recompute(graph or block.graph), bundled=False)
     needs = [level * data.unit for level in levels(data, runs)]
     ns = [data.ns(data.duration[i]) for i in runs]
     at = len(runs) if block.rest is None else list(runs).index(block.rest)
     before = max(needs if block.rest is None else needs[:at], default=0)
-    return Way(
+    return BlockRun(
         runs=tuple(runs),
         forward=sum(ns[:at]),
         backward=sum(ns[at + 1 :]),
@@ -233,7 +233,7 @@ def way_of(block: Within, runs: Sequence[int], graph: Graph | None = None) -> Wa
     )
 
 
-def alone(block: Within, ways: Sequence[Way]) -> list[Way]:
+def alone(block: Within, ways: Sequence[BlockRun]) -> list[BlockRun]:
     """Return the ways without what the backward does not need, where the block has been passed before.
 
     Then nothing behind the block reads its output any more, and its forwards need not run for themselves. The

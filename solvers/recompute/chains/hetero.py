@@ -150,7 +150,7 @@ def stages_of_plain(chain: PlainChain, *, in_place: bool) -> Stages:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class HeteroProgram:
     """C(s, t, m) of a chain in slots of `unit` bytes; `kept` are in_j and tape_j in slots, rounded up."""
 
     stages: Stages
@@ -193,7 +193,7 @@ def program(
     memory: int,
     slots: int = SLOTS,
     goes_on: Callable[[int], bool] = lambda length: True,
-) -> Program | None:
+) -> HeteroProgram | None:
     """Return the program of all subproblems; None if it was ended.
 
     Parameters
@@ -228,7 +228,7 @@ def program(
         if not goes_on(length + 1):
             return None
         _fill(table, length, count, room, unit, stages.taped, alone, times, kept, needs)
-    return Program(stages=stages, table=table, unit=unit, kept=kept)
+    return HeteroProgram(stages=stages, table=table, unit=unit, kept=kept)
 
 
 def unit_of(sizes: Iterable[int], memory: int, slots: int) -> int:
@@ -292,7 +292,7 @@ Step = tuple[str, int, int]
 """``sweep``, s, j: the forwards of stages s to j - 1, which save nothing; ``save``, ``back``: s, option."""
 
 
-def steps(found: Program, first: int, end: int, room: int) -> Iterator[Step]:
+def steps(found: HeteroProgram, first: int, end: int, room: int) -> Iterator[Step]:
     """Yield a schedule of stages `first` to `end` in the time C: the first choice each time."""
     stages, unit, value = found.stages, found.unit, found.time
     inputs, tape = found.kept
@@ -330,7 +330,7 @@ def steps(found: Program, first: int, end: int, room: int) -> Iterator[Step]:
                 todo.append((s + 1, t, m - int(tape[k])))
 
 
-def schedule(found: Program, first: int, end: int, room: int) -> list[int]:
+def schedule(found: HeteroProgram, first: int, end: int, room: int) -> list[int]:
     """Return the codes of a schedule of stages with one option each."""
     stages = found.stages
     count = len(stages.forward)

@@ -41,7 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....models.arrays import Integers
-from .hetero import CELLS, NEVER, SLOTS, Program, Stages, program, schedule, slots_of, sweep, unit_of
+from .hetero import CELLS, NEVER, SLOTS, HeteroProgram, Stages, program, schedule, slots_of, sweep, unit_of
 
 Step = int | tuple[int, int, bool]
 """A code of `hetero`; or tier k, stage s, and whether its input is written to that tier, not read from it."""
@@ -156,7 +156,7 @@ def _level(
 
 
 def _steps(
-    found: Program, tiers: Sequence[SlowTier], levels: Sequence[_Level], ends: Integers, clock: Integers
+    found: HeteroProgram, tiers: Sequence[SlowTier], levels: Sequence[_Level], ends: Integers, clock: Integers
 ) -> list[Step]:
     """Return a schedule that takes the time in the tables: the first choice that does, each time."""
     steps: list[Step] = []

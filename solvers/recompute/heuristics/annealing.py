@@ -32,7 +32,7 @@ import numpy as np
 
 from ....formulations.recompute.data import RecomputeData, fits, time_of
 from ....models.arrays import Integers
-from .runs_kernel import LOOK, NEVER, Case, anneal
+from .runs_kernel import LOOK, NEVER, RunTables, anneal
 
 HOTTEST, COLDEST = 1.0, 0.01
 """Temperatures, as parts of the mean duration."""
@@ -99,7 +99,7 @@ def anneal_runs(
                 now[:], state[0] = best, state[1]
 
 
-def case_of(data: RecomputeData) -> Case:
+def case_of(data: RecomputeData) -> RunTables:
     """Return a problem as the compiled search has it."""
 
     def row(numbers: Iterable[int]) -> Integers:
@@ -108,7 +108,7 @@ def case_of(data: RecomputeData) -> Case:
     def rows(lists: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
         return np.cumsum([0, *map(len, lists)]).astype(np.int64), row(x for some in lists for x in some)
 
-    return Case(
+    return RunTables(
         row([data.memory, int(data.in_place)]),
         row(data.duration),
         row(data.workspace),

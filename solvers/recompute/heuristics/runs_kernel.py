@@ -25,7 +25,7 @@ LOOK, FEWEST, MOST = 200, 0.3, 0.6
 """The weight of the excess changes after so many moves, if less or more than such shares of them fit."""
 
 
-class Case(NamedTuple):
+class RunTables(NamedTuple):
     """A problem: rows of numbers by op and by value.
 
     Attributes
@@ -58,7 +58,7 @@ class Case(NamedTuple):
 
 
 @inner
-def excess(case: Case, runs, count: int, over) -> int:  # type: ignore[no-untyped-def]
+def excess(case: RunTables, runs, count: int, over) -> int:  # type: ignore[no-untyped-def]
     """Write the units by which each run exceeds the memory; return their sum, or `INVALID`.
 
     What is discarded goes as early as it can (`lowtide.formulations.recompute.data.levels`).
@@ -242,7 +242,7 @@ def _elsewhere(runs, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def anneal(
-    case: Case,
+    case: RunTables,
     runs: Integers,
     best: Integers,
     state: Integers,

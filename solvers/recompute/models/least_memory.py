@@ -88,14 +88,14 @@ def least_need(data: RecomputeData, stop: Callable[[], bool] = lambda: False) ->
     for g in range(data.n):
         if g % LOOK == LOOK - 1 and stop():
             break
-        alone.append(_Search(data, sizes, g, below(g)).alone)
+        alone.append(_LeastMemorySearch(data, sizes, g, below(g)).alone)
     order = sorted(range(len(alone)), key=lambda g: -alone[g])
     best, at = alone[order[0]], order[0]
     for part in PARTS:
         for g in order:
             if stop() or best > data.memory:
                 return best, at
-            found = _Search(data, sizes, g, below(g)).bound(data.memory // part, stop)
+            found = _LeastMemorySearch(data, sizes, g, below(g)).bound(data.memory // part, stop)
             if found > best:
                 best, at = found, g
     return best, at
@@ -117,7 +117,7 @@ def initial_below(data: RecomputeData) -> Callable[[int], set[int]]:
     return lambda g: {initial[k] for k in bits(found[g])}
 
 
-class _Search:
+class _LeastMemorySearch:
     """The search from the first run of an op.
 
     Attributes

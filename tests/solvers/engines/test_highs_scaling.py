@@ -16,7 +16,7 @@ from lowtide.models.verifier.verdict import Verification
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines import highs_scaling
 from lowtide.solvers.engines.highs import read_program, solve_highs
-from lowtide.solvers.engines.highs_scaling import Program, scale
+from lowtide.solvers.engines.highs_scaling import ScaledProgram, scale
 from lowtide.solvers.registry import ROOMS
 from tests.problems.placement import machine
 from tests.solvers.model_problems import problem_of
@@ -65,7 +65,7 @@ def test_every_column_has_finite_bounds(name: str, method: str, monkeypatch: pyt
     """Scaling reaches bounded columns alone; without bounds in ns optima of AutoTM's form were lost."""
     sides: list[Any] = []
 
-    def look(program: Program) -> highs_scaling.Scales:
+    def look(program: ScaledProgram) -> highs_scaling.Scales:
         sides.append(np.concatenate([program.lower, program.upper]))
         return scale(program)
 
@@ -108,7 +108,7 @@ def test_scaling_keeps_every_row_and_the_optimum() -> None:
     for seed in range(50):
         rng = np.random.default_rng(seed)
         n, rows = 6, 5
-        program = Program(
+        program = ScaledProgram(
             costs=rng.integers(-(2**40), 2**40, n).astype(float),
             offset=float(2**41 + 1),
             lower=np.zeros(n),

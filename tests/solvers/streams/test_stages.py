@@ -13,7 +13,7 @@ from lowtide.formulations.model import BuildTimeout
 from lowtide.solvers.context import Context
 from lowtide.solvers.streams import stages
 from lowtide.solvers.streams.pieces import offer_one_at_a_time
-from lowtide.solvers.streams.stages import Program, Pruning, blocks_of, program
+from lowtide.solvers.streams.stages import Pruning, StageProgram, blocks_of, program
 from tests.effort import seeds
 from tests.oracles.brute_force import must_precede
 from tests.oracles.brute_streams import fastest_stages, stage_bytes
@@ -66,7 +66,7 @@ def test_blocks_that_are_done_better_the_stages_and_the_bound(
     assert len(set(found)) > 2
 
 
-def too_late(*args: object, **given: object) -> Program:
+def too_late(*args: object, **given: object) -> StageProgram:
     raise BuildTimeout("late")
 
 

@@ -8,7 +8,7 @@ import lowtide as lt
 from lowtide.formulations.placement.autotm import walks_milp as autotm_milp
 from lowtide.formulations.placement.autotm.data import AutotmData
 from lowtide.formulations.placement.autotm.items import Walk
-from lowtide.formulations.placement.autotm.steps import Role, Step
+from lowtide.formulations.placement.autotm.steps import Role, Transition
 from tests.oracles.autotm_rules import fastest
 from tests.solvers.placement.autotm.cases import case
 
@@ -37,7 +37,7 @@ def test_moves_that_cost_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) ->
     assert not right()
 
 
-KINDS: dict[str, Callable[[Step], bool]] = {
+KINDS: dict[str, Callable[[Transition], bool]] = {
     "made in the fast memory": lambda s: s.src == 0 and s.use == 0,
     "made in the slow memory": lambda s: s.src == 0 and s.use == 1,
     "stays alone": lambda s: (s.src, s.dst) == (1, 1),
@@ -55,7 +55,7 @@ KINDS: dict[str, Callable[[Step], bool]] = {
 def test_leaving_out_a_step_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = AutotmData.steps
 
-    def fewer(data: AutotmData, walk: Walk, i: int) -> list[Step]:
+    def fewer(data: AutotmData, walk: Walk, i: int) -> list[Transition]:
         some = steps(data, walk, i)
         return (
             some if walk.points[i].role in (Role.START, Role.END) else [s for s in some if not KINDS[kind](s)]
