@@ -104,7 +104,7 @@ def evictions(case: Case, choice: Choice = furthest) -> dict[int, int]:
 
 def _start(case: Case) -> set[int]:
     """Return initial tensors that the device holds at the beginning: by first use, as long as they fit."""
-    room = case.memory - int(case.table[tables.BIRTHS, 0] + case.table[tables.WORKSPACE, 0])
+    room = case.memory - int(case.table[tables.D.births, 0] + case.table[tables.D.workspace, 0])
     there = set()
     allowed = np.flatnonzero(case.starts & 1).tolist()
     for i in sorted(allowed, key=lambda i: (case.accesses[i][0][0], i)):
@@ -150,7 +150,7 @@ def _pass(case: Case, there: set[int], choice: Choice) -> tuple[dict[int, int], 
         needed = accessed[k]
         used += sum(int(case.size[i]) for i in needed if i not in there)
         there.update(needed)
-        while used + int(case.table[tables.WORKSPACE, k]) > case.memory:
+        while used + int(case.table[tables.D.workspace, k]) > case.memory:
             others = [i for i in there if i not in needed and case.size[i]]
             if not others:
                 break

@@ -89,7 +89,7 @@ def returned(run: Simulation) -> Absences:
     begins = {what: begin for kind, what, _, begin, _ in run.log.tolist() if kind == tables.LOG_RUN}
     for kind, chunk, channel, _, end in run.log.tolist():
         if kind == tables.LOG_COPY and channel >= tables.HOST_IN:
-            i = int(case.table[tables.OWNER, chunk])
+            i = int(case.table[tables.D.owner, chunk])
             uses = [k for k, _ in case.accesses[i]]
             there = end - run.time if end > run.time else end
             use = next((k for k in uses if begins[k] >= there), uses[0])

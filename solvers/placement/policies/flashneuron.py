@@ -56,10 +56,14 @@ def allocated(case: Case, part: float = 1.0) -> tuple[TwoEnds, str]:
     turn, n = turn_of(case), case.ops
     weights = int(case.size[case.persistent].sum())
     footprint = max(
-        int(case.table[tables.WORKSPACE, k])
-        + sum(int(case.size[i]) for i in case.table[tables.OP_TENSOR, low:high] if not case.persistent[i])
+        int(case.table[tables.D.workspace, k])
+        + sum(int(case.size[i]) for i in case.table[tables.D.operand, low:high] if not case.persistent[i])
         for k, (low, high) in enumerate(
-            zip(case.table[tables.OP_FIRST, :n], case.table[tables.OP_FIRST, 1 : n + 1], strict=True)
+            zip(
+                case.table[tables.D.first_operand, :n],
+                case.table[tables.D.first_operand, 1 : n + 1],
+                strict=True,
+            )
         )
     )
     budget = int(case.memory * part) - weights - footprint

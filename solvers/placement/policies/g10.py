@@ -59,7 +59,7 @@ class Ledger:
     """Bytes that each channel can still move during each op, `left`, and those booked (rows: channels)."""
 
     def __init__(self, case: Case) -> None:
-        rates = case.table[tables.RATE, :4]
+        rates = case.table[tables.D.rate, :4]
         self.case = case
         self.left: Integers = rates[:, None] * case.duration[None, :] // tables.SCALE
         self.full = self.left.copy()
@@ -87,7 +87,7 @@ class Ledger:
 
     def book(self, channel: int, taken: list[tuple[int, int]]) -> None:
         """Take bytes; what is left of a channel is limited by what is left of its groups as well."""
-        groups = self.case.table[tables.GROUPS, : 5 * self.case.sizes[4]].reshape(-1, 5)
+        groups = self.case.table[tables.D.caps, : 5 * self.case.sizes[4]].reshape(-1, 5)
         for op, nbytes in taken:
             self.booked[channel, op] += nbytes
             left = self.full[:, op] - self.booked[:, op]
@@ -171,7 +171,7 @@ def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, 
     high = n if ends else after
     length = int(case.clock[high] - case.clock[low])
     host, slow = (x if x in case.outer else 0 for x in (1, 2))
-    room = bool(host) and int(outside.used[1].max()) + size <= int(case.table[tables.LIMITS, 1])
+    room = bool(host) and int(outside.used[1].max()) + size <= int(case.table[tables.D.capacity, 1])
     trip = {x: case.transfer_ns(size, x - 1) for x in case.outer}
     if slow and 2 * length > 5 * trip[slow]:
         chosen, through = slow, _op_at(case, case.clock[low] + trip[slow])

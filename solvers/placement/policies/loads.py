@@ -99,7 +99,7 @@ class Outside:
         case = self.case
         spans = case.away_ops(absence, int(case.absence_next[absence]))
         most = max((int(self.used[tier, a:b].max()) for a, b in spans), default=0)
-        return most + int(case.absence_size[absence]) <= int(case.table[tables.LIMITS, tier])
+        return most + int(case.absence_size[absence]) <= int(case.table[tables.D.capacity, tier])
 
     def take(self, tier: int, absence: int) -> None:
         """Put an absence's tensor into a tier."""

@@ -152,8 +152,8 @@ class Run:
         for k in range(case.ops):
             case.tick()
             self.prefetch(k)
-            rows = range(int(table[tables.OP_FIRST, k]), int(table[tables.OP_FIRST, k + 1]))
-            operands = [(int(table[tables.OP_TENSOR, a]), int(table[tables.OP_READ, a])) for a in rows]
+            rows = range(int(table[tables.D.first_operand, k]), int(table[tables.D.first_operand, k + 1]))
+            operands = [(int(table[tables.D.operand, a]), int(table[tables.D.operand_read, a])) for a in rows]
             there = {i for _, _, i in self.pool.blocks}
             known = [i for i, _ in operands if case.accesses[i][0][0] < k or case.starts[i]]
             used = {*(i for i, _ in operands), WORKSPACE}

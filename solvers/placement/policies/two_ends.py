@@ -71,7 +71,7 @@ class TwoEnds:
         """Carry out all ops; return why it failed, or nothing."""
         case, table = self.case, self.case.table
         brief = [sum(int(case.size[i]) for i in some if i in self.passing) for some in self.writes]
-        workspace = int((table[tables.WORKSPACE, : case.ops] + np.array(brief, dtype=np.int64)).max())
+        workspace = int((table[tables.D.workspace, : case.ops] + np.array(brief, dtype=np.int64)).max())
         weights = np.flatnonzero(case.persistent & (case.size > 0)).tolist()
         if workspace + int(case.size[weights].sum()) > case.memory:
             return f"weights and {workspace} bytes of workspace do not fit"

@@ -4,70 +4,43 @@ from __future__ import annotations
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner
-from .tables import (
-    ABSENT_CHUNKS,
-    ARRIVING,
-    BEGUN,
-    BYTES,
-    CHUNK_FIRST,
-    COPY,
-    COPY_2,
-    DEVICE,
-    DEVICE_TIER,
-    GONE,
-    INITIAL,
-    LEAVING,
-    LEAVING_CHUNK,
-    LEAVING_TO,
-    LOG_FREE,
-    LOGGED,
-    NONE,
-    OWNER,
-    PENDING,
-    PRESENT,
-    SCALARS,
-    START,
-    TIME,
-    URGENT,
-    USED,
-    VALID,
-)
+from .tables import ARRIVING, DEVICE_TIER, GONE, LOG_FREE, NONE, PRESENT, VALID, D, S, X
 
 
 @inner
 def write_log(s: Integers, log: Integers, kind: int, what: int, where: int, start: int, end: int) -> None:
     """Append a row; times count from the beginning of the iteration."""
-    x = s[SCALARS]
-    row = x[LOGGED]
+    x = s[S.scalars]
+    row = x[X.logged]
     log[row, 0] = kind
     log[row, 1] = what
     log[row, 2] = where
-    log[row, 3] = start - x[BEGUN]
-    log[row, 4] = end - x[BEGUN]
-    x[LOGGED] = row + 1
+    log[row, 3] = start - x[X.begun]
+    log[row, 4] = end - x[X.begun]
+    x[X.logged] = row + 1
 
 
 @inner
 def leave(d: Integers, s: Integers, log: Integers, i: int, use: int, tier: int) -> bool:
     """Mark a tensor as leaving until its next use, release what is clean; return whether some is dirty."""
-    x = s[SCALARS]
-    low, high = d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]
+    x = s[S.scalars]
+    low, high = d[D.first_chunk, i], d[D.first_chunk, i + 1]
     for c in range(low, high):
-        if s[DEVICE, c] == ARRIVING:
+        if s[S.on_device, c] == ARRIVING:
             return False
-    s[URGENT, i] = -1
-    if s[ABSENT_CHUNKS, i] == high - low:
+    s[S.urgent, i] = -1
+    if s[S.absent_chunks, i] == high - low:
         return False
-    s[LEAVING, i] = use
-    s[LEAVING_TO, i] = tier
+    s[S.leaving, i] = use
+    s[S.leaving_to, i] = tier
     dirty = False
     for c in range(low, high):
-        if s[DEVICE, c] != PRESENT:
+        if s[S.on_device, c] != PRESENT:
             continue
-        x[PENDING] += d[BYTES, c]
-        if s[LEAVING_CHUNK, c]:
+        x[X.pending] += d[D.chunk_bytes, c]
+        if s[S.leaving_chunk, c]:
             continue
-        if s[COPY, c] == VALID or s[COPY_2, c] == VALID:
+        if s[S.on_host, c] == VALID or s[S.on_slow, c] == VALID:
             release(d, s, log, c)
         else:
             dirty = True
@@ -77,49 +50,49 @@ def leave(d: Integers, s: Integers, log: Integers, i: int, use: int, tier: int) 
 @inner
 def stop_leaving(d: Integers, s: Integers, i: int) -> None:
     """Let a tensor stay with what is left of it on the device."""
-    if s[LEAVING, i] < 0:
+    if s[S.leaving, i] < 0:
         return
-    s[LEAVING, i] = -1
-    for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-        if s[DEVICE, c] == PRESENT:
-            s[SCALARS, PENDING] -= d[BYTES, c]
+    s[S.leaving, i] = -1
+    for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
+        if s[S.on_device, c] == PRESENT:
+            s[S.scalars, X.pending] -= d[D.chunk_bytes, c]
 
 
 @inner
 def release(d: Integers, s: Integers, log: Integers, c: int) -> None:
     """Free a chunk of a leaving tensor on the device."""
-    x = s[SCALARS]
-    i = d[OWNER, c]
-    s[DEVICE, c] = GONE
-    s[ABSENT_CHUNKS, i] += 1
-    x[USED] -= d[BYTES, c]
-    x[PENDING] -= d[BYTES, c]
-    if s[ABSENT_CHUNKS, i] == d[CHUNK_FIRST, i + 1] - d[CHUNK_FIRST, i]:
-        s[LEAVING, i] = -1
-    write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[TIME], x[TIME])
+    x = s[S.scalars]
+    i = d[D.owner, c]
+    s[S.on_device, c] = GONE
+    s[S.absent_chunks, i] += 1
+    x[X.used] -= d[D.chunk_bytes, c]
+    x[X.pending] -= d[D.chunk_bytes, c]
+    if s[S.absent_chunks, i] == d[D.first_chunk, i + 1] - d[D.first_chunk, i]:
+        s[S.leaving, i] = -1
+    write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[X.time], x[X.time])
 
 
 @inner
 def free_copies(d: Integers, s: Integers, log: Integers, c: int) -> None:
     """Free a chunk's copies in the outer tiers."""
-    x = s[SCALARS]
+    x = s[S.scalars]
     for tier in (1, 2):
-        if s[COPY + tier - 1, c] == VALID:
-            s[COPY + tier - 1, c] = NONE
-            x[USED + tier] -= d[BYTES, c]
-            write_log(s, log, LOG_FREE, c, tier, x[TIME], x[TIME])
+        if s[S.on_device + tier, c] == VALID:
+            s[S.on_device + tier, c] = NONE
+            x[X.used + tier] -= d[D.chunk_bytes, c]
+            write_log(s, log, LOG_FREE, c, tier, x[X.time], x[X.time])
 
 
 @inner
 def bury(d: Integers, s: Integers, log: Integers, c: int) -> None:
     """Free a chunk of a dead tensor everywhere."""
-    x = s[SCALARS]
-    s[DEVICE, c] = GONE
-    x[USED] -= d[BYTES, c]
-    write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[TIME], x[TIME])
-    i = d[OWNER, c]
+    x = s[S.scalars]
+    s[S.on_device, c] = GONE
+    x[X.used] -= d[D.chunk_bytes, c]
+    write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[X.time], x[X.time])
+    i = d[D.owner, c]
     for tier in (1, 2):
-        if s[COPY + tier - 1, c] == VALID and not (d[INITIAL, i] and s[START, i] == tier):
-            s[COPY + tier - 1, c] = NONE  # an input keeps the place where it appears again
-            x[USED + tier] -= d[BYTES, c]
-            write_log(s, log, LOG_FREE, c, tier, x[TIME], x[TIME])
+        if s[S.on_device + tier, c] == VALID and not (d[D.initial, i] and s[S.start, i] == tier):
+            s[S.on_device + tier, c] = NONE  # an input keeps the place where it appears again
+            x[X.used + tier] -= d[D.chunk_bytes, c]
+            write_log(s, log, LOG_FREE, c, tier, x[X.time], x[X.time])

@@ -28,6 +28,7 @@ from ..reductions.modes import reference_modes
 from ..reductions.recurring import as_inputs
 from ..world.chunks import coarse_enough
 from . import tables
+from .tables import D
 
 NEVER = 2**40
 """The access behind an absence that nobody ends."""
@@ -105,7 +106,7 @@ class Case:
     @property
     def memory(self) -> int:
         """Bytes of the device for tensors that are accessed."""
-        return int(self.table[tables.LIMITS, 0])
+        return int(self.table[D.capacity, 0])
 
     @property
     def ops(self) -> int:
@@ -115,7 +116,7 @@ class Case:
     @cached_property
     def outer(self) -> tuple[int, ...]:
         """Numbers of the outer tiers with a channel each way, nearest first."""
-        rate = self.table[tables.RATE]
+        rate = self.table[D.rate]
         return tuple(x for x in (1, 2) if rate[x - 1] > 0 and rate[x + 1] > 0)
 
     @cached_property
@@ -146,7 +147,7 @@ class Case:
             change[high - (self.early and not tensor.final and not written)] -= self.size[i]
             before[low + (not tensor.initial)] += self.size[i]
             before[high] -= self.size[i]
-        live: Integers = np.cumsum(change)[:n] + self.table[tables.WORKSPACE, :n]
+        live: Integers = np.cumsum(change)[:n] + self.table[D.workspace, :n]
         return np.maximum(live, np.cumsum(before)[:n]) if self.early else live
 
     @property
@@ -180,8 +181,8 @@ class Case:
 
     def transfer_ns(self, nbytes: int, channel: int) -> int:
         """Return the ns that a copy takes on a channel of its own (numbers of `tables`)."""
-        rate = int(self.table[tables.RATE, channel])
-        return int(self.table[tables.LATENCY, channel]) + -(-nbytes * tables.SCALE // max(rate, 1))
+        rate = int(self.table[D.rate, channel])
+        return int(self.table[D.latency, channel]) + -(-nbytes * tables.SCALE // max(rate, 1))
 
 
 def make_case(
@@ -222,49 +223,47 @@ def make_case(
         max(n, len(kept), sizes[2], len(absences), uses, 2 * len(absences) + 4 * len(kept), 5 * len(groups))
         + 64
     )
-    table = np.zeros((tables.TABLE_ROWS, width), dtype=np.int64)
+    table = np.zeros((len(D), width), dtype=np.int64)
     modes = np.array(reference_modes(problem), dtype=np.int64)
     duration = _set_modes(table, graph, modes)
     by_op: list[list[tuple[int, int, int]]] = [[] for _ in range(n)]
     early = graph.accounting is Accounting.REPLACE
     first_use = 0
     for i, some in enumerate(some_accesses):
-        table[tables.USE_FIRST, i] = first_use
+        table[D.first_use, i] = first_use
         for k, w in some:
-            table[tables.USE, first_use] = k
+            table[D.use, first_use] = k
             first_use += 1
             dies = k == some[-1][0] and not tensors[i].final
             by_op[k].append((i, w, (1 + dies) * (early and not w)))
         tensor = tensors[i]
         if not tensor.initial:
-            table[tables.BIRTHS, some[0][0]] += size[i]
+            table[D.births, some[0][0]] += size[i]
         if not tensor.final and not (early and not some[-1][1]):
-            table[tables.DEATHS, some[-1][0]] += size[i]
-    table[tables.USE_FIRST, len(kept)] = first_use
+            table[D.deaths, some[-1][0]] += size[i]
+    table[D.first_use, len(kept)] = first_use
     at = 0
     for k, operands in enumerate(by_op):
-        table[tables.OP_FIRST, k] = at
+        table[D.first_operand, k] = at
         for operand in operands:
-            table[[tables.OP_TENSOR, tables.OP_WRITE, tables.OP_READ], at] = operand
-            table[tables.EARLY, k] += operand[2] > 0
+            table[[D.operand, D.operand_write, D.operand_read], at] = operand
+            table[D.early, k] += operand[2] > 0
             at += 1
-    table[tables.OP_FIRST, n] = at
-    table[tables.SIZE, : len(kept)] = size
-    table[tables.PERSISTENT, : len(kept)] = persistent
-    table[tables.LASTING, : len(kept)] = [
-        x.final and (not problem.periodic or not x.initial) for x in tensors
-    ]
-    table[tables.INITIAL, : len(kept)] = [x.initial for x in tensors]
+    table[D.first_operand, n] = at
+    table[D.size, : len(kept)] = size
+    table[D.persistent, : len(kept)] = persistent
+    table[D.lasting, : len(kept)] = [x.final and (not problem.periodic or not x.initial) for x in tensors]
+    table[D.initial, : len(kept)] = [x.initial for x in tensors]
     anywhere = (1 << len(problem.machine.tiers)) - 1
     restricted = persistent & (starts != anywhere) & problem.periodic
-    table[tables.HOME, : len(kept)] = np.where(restricted, starts, 0)
-    table[tables.CHUNK_FIRST, : len(kept) + 1] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    table[D.home, : len(kept)] = np.where(restricted, starts, 0)
+    table[D.first_chunk, : len(kept) + 1] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
     owner = np.repeat(np.arange(len(kept)), counts)
-    number = np.arange(len(owner)) - table[tables.CHUNK_FIRST][owner]
-    table[tables.OWNER, : len(owner)] = owner
-    table[tables.BYTES, : len(owner)] = size[owner] // counts[owner] + (number < size[owner] % counts[owner])
+    number = np.arange(len(owner)) - table[D.first_chunk][owner]
+    table[D.owner, : len(owner)] = owner
+    table[D.chunk_bytes, : len(owner)] = size[owner] // counts[owner] + (number < size[owner] % counts[owner])
     for g, (i, first, after) in enumerate(absences):
-        table[tables.GAP_TENSOR, g], table[tables.GAP_FIRST, g], table[tables.GAP_NEXT, g] = i, first, after
+        table[D.absence_tensor, g], table[D.absence_first, g], table[D.absence_next, g] = i, first, after
     _fill_machine(table, problem.machine)
     idle = [
         (t, _start_bits(problem, t).bit_length() - 1)
@@ -272,7 +271,7 @@ def make_case(
         if x.initial and x.final and not accesses[t]
     ]
     for t, tier in idle:
-        table[tables.LIMITS, tier] -= graph.tensors[t].nbytes
+        table[D.capacity, tier] -= graph.tensors[t].nbytes
     rows = np.array(absences, dtype=np.int64).reshape(-1, 3)
     return Case(
         problem=problem,
@@ -298,8 +297,8 @@ def _set_modes(table: Integers, graph: Graph, chosen: Integers) -> Integers:
     """Write durations and workspaces of modes into a table; return the durations."""
     modes = [op.all_modes[m] for op, m in zip(graph.ops, chosen.tolist(), strict=True)]
     duration = np.array([mode.duration_ns for mode in modes], dtype=np.int64)
-    table[tables.DURATION, : len(modes)] = duration
-    table[tables.WORKSPACE, : len(modes)] = [mode.workspace for mode in modes]
+    table[D.duration, : len(modes)] = duration
+    table[D.workspace, : len(modes)] = [mode.workspace for mode in modes]
     return duration
 
 
@@ -337,16 +336,16 @@ def _fill_machine(table: Integers, machine: Machine) -> None:
     """Write capacities, channels and groups; rates in kB/s, a channel's not above its groups'."""
     names = [t.name for t in machine.tiers]
     for k, tier in enumerate(machine.tiers):
-        table[tables.LIMITS, k] = ENDLESS if tier.capacity is None else tier.capacity
+        table[D.capacity, k] = ENDLESS if tier.capacity is None else tier.capacity
     pairs = tables.pairs(names)
     for channel in machine.channels:
         pair = (channel.src, channel.dst)
         if pair in pairs:
             k = pairs.index(pair)
             caps = [g.bytes_per_s for g in machine.groups if pair in g.channels]
-            table[tables.RATE, k] = min([channel.bytes_per_s, *caps]) // 1000
-            table[tables.LATENCY, k] = channel.latency_ns
+            table[D.rate, k] = min([channel.bytes_per_s, *caps]) // 1000
+            table[D.latency, k] = channel.latency_ns
     for g, group in enumerate(machine.groups):
-        table[tables.GROUPS, 5 * g] = group.bytes_per_s // 1000
+        table[D.caps, 5 * g] = group.bytes_per_s // 1000
         for k, some in enumerate(pairs):
-            table[tables.GROUPS, 5 * g + 1 + k] = some in group.channels
+            table[D.caps, 5 * g + 1 + k] = some in group.channels

@@ -9,90 +9,41 @@ from ...engines.kernels import inner
 from .chunk_kernel import leave, write_log
 from .queue_kernel import ask_back, enqueue
 from .tables import (
-    ABSENT_CHUNKS,
-    ALIVE,
     ARRIVING,
-    BASE,
-    BIRTHS,
-    BYTES,
-    CHUNK_FIRST,
-    CHUNKS,
-    COPY,
-    COPY_2,
-    CROSSING,
-    DEATHS,
-    DEVICE,
     DEVICE_TIER,
-    EARLY,
-    EMERGENCIES,
-    EVICTIONS,
     FAR,
-    FORCED,
     FURTHEST,
     GONE,
-    HEAD,
-    HOME,
     HOST_IN,
     HOST_OUT,
-    INITIAL,
-    LAST_USE,
-    LASTING,
-    LEAVING,
-    LEAVING_CHUNK,
-    LEAVING_TO,
-    LIMITS,
     LOG_FREE,
-    NEXT,
-    NEXT_USE,
     NOBODY,
     NONE,
     NONE_SPARED,
-    OP,
-    OP_FIRST,
-    OP_READ,
-    OP_TENSOR,
-    OWNER,
-    PENDING,
-    PERIODIC,
-    PERSISTENT,
     PRESENT,
-    QUEUE,
-    QUEUE_USE,
-    RATE,
-    RUNNING,
-    SCALARS,
-    SIZE,
     SLOW_IN,
     SLOW_OUT,
-    START,
-    TAIL,
-    TENSORS,
-    TIME,
-    URGENT,
     URGENT_QUEUES,
-    USE,
-    USE_FIRST,
-    USED,
-    USED_1,
     VALID,
-    VICTIM,
-    WORKSPACE,
-    N,
+    D,
+    Knobs,
+    S,
+    X,
 )
 
 
 @inner
 def needed_by(d: Integers, s: Integers, k: int) -> int:
     """Return the bytes that op k has yet to find on the device; what dies at its start makes room."""
-    total = d[BIRTHS, k] + d[WORKSPACE, k]
-    if d[EARLY, k]:
+    total = d[D.births, k] + d[D.workspace, k]
+    if d[D.early, k]:
         total = max(total - dying_bytes(d, s, k), 0)
-    for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
-        i = d[OP_TENSOR, a]
-        if s[ALIVE, i] and s[ABSENT_CHUNKS, i]:
-            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-                if s[DEVICE, c] == GONE:
-                    total += d[BYTES, c]
+    for a in range(d[D.first_operand, k], d[D.first_operand, k + 1]):
+        i = d[D.operand, a]
+        if s[S.alive, i] and s[S.absent_chunks, i]:
+            for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
+                if s[S.on_device, c] == GONE:
+                    total += d[D.chunk_bytes, c]
     return int(total)
 
 
@@ -100,34 +51,34 @@ def needed_by(d: Integers, s: Integers, k: int) -> int:
 def dying_bytes(d: Integers, s: Integers, k: int) -> int:
     """Return the bytes that go at the start of op k: of its last reads, unless they are being copied."""
     total = np.int64(0)
-    for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
-        i = d[OP_TENSOR, a]
-        if d[OP_READ, a] == 2:
-            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-                if not s[LEAVING_CHUNK, c]:
-                    total += d[BYTES, c]
+    for a in range(d[D.first_operand, k], d[D.first_operand, k + 1]):
+        i = d[D.operand, a]
+        if d[D.operand_read, a] == 2:
+            for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
+                if not s[S.leaving_chunk, c]:
+                    total += d[D.chunk_bytes, c]
     return int(total)
 
 
 @inner
-def next_access(d: Integers, knobs: Integers, s: Integers, i: int) -> int:
+def next_access(d: Integers, knobs: Knobs, s: Integers, i: int) -> int:
     """Return the op of a tensor's access behind the next one; `FAR`: it outlasts the run; -1: it dies."""
-    at = d[USE_FIRST, i] + s[NEXT, i] + 1
-    base = s[SCALARS, BASE]
-    if at < d[USE_FIRST, i + 1]:
-        return int(base + d[USE, at])
-    if d[PERSISTENT, i] and knobs[PERIODIC]:
-        return int(base + knobs[N] + d[USE, d[USE_FIRST, i]])
-    return FAR if d[LASTING, i] else -1
+    at = d[D.first_use, i] + s[S.next_index, i] + 1
+    base = s[S.scalars, X.base]
+    if at < d[D.first_use, i + 1]:
+        return int(base + d[D.use, at])
+    if d[D.persistent, i] and knobs.periodic:
+        return int(base + knobs.ops + d[D.use, d[D.first_use, i]])
+    return FAR if d[D.lasting, i] else -1
 
 
 @inner
 def is_clean(d: Integers, s: Integers, i: int) -> bool:
     """Return whether all of a tensor is on the device, and in outer tiers as well."""
-    if s[ABSENT_CHUNKS, i]:
+    if s[S.absent_chunks, i]:
         return False
-    for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-        if s[LEAVING_CHUNK, c] or (s[COPY, c] != VALID and s[COPY_2, c] != VALID):
+    for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
+        if s[S.leaving_chunk, c] or (s[S.on_host, c] != VALID and s[S.on_slow, c] != VALID):
             return False
     return True
 
@@ -136,176 +87,178 @@ def is_clean(d: Integers, s: Integers, i: int) -> bool:
 def spare_bytes(d: Integers, s: Integers, k: int) -> int:
     """Return the bytes that op k only reads, that are needed behind it, and that are in an outer tier too."""
     total = np.int64(0)
-    for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
-        if d[OP_READ, a] == 1 and is_clean(d, s, d[OP_TENSOR, a]):
-            total += d[SIZE, d[OP_TENSOR, a]]
+    for a in range(d[D.first_operand, k], d[D.first_operand, k + 1]):
+        if d[D.operand_read, a] == 1 and is_clean(d, s, d[D.operand, a]):
+            total += d[D.size, d[D.operand, a]]
     return int(total)
 
 
 @inner
 def release_spare(d: Integers, s: Integers, log: Integers, k: int) -> None:
     """Release such tensors of op k, of the furthest next use first, until what it creates fits."""
-    x = s[SCALARS]
-    while x[USED] + d[BIRTHS, k] + d[WORKSPACE, k] > d[LIMITS, 0]:
+    x = s[S.scalars]
+    while x[X.used] + d[D.births, k] + d[D.workspace, k] > d[D.capacity, 0]:
         best = -1
-        for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
-            i = d[OP_TENSOR, a]
-            if d[OP_READ, a] != 1 or d[SIZE, i] == 0 or not is_clean(d, s, i):
+        for a in range(d[D.first_operand, k], d[D.first_operand, k + 1]):
+            i = d[D.operand, a]
+            if d[D.operand_read, a] != 1 or d[D.size, i] == 0 or not is_clean(d, s, i):
                 continue
-            if best < 0 or s[NEXT_USE, i] > s[NEXT_USE, best]:
+            if best < 0 or s[S.next_use, i] > s[S.next_use, best]:
                 best = i
-        leave(d, s, log, best, s[NEXT_USE, best], DEVICE_TIER)
+        leave(d, s, log, best, s[S.next_use, best], DEVICE_TIER)
 
 
 @inner
 def nearest_room(d: Integers, s: Integers, i: int) -> int:
     """Return the tier for a tensor out of turn: the first outer one, if it serves both ways and has room."""
-    room = d[LIMITS, 1] - s[SCALARS, USED_1] >= d[SIZE, i] or d[RATE, SLOW_OUT] == 0 or d[RATE, SLOW_IN] == 0
-    return 1 if room and d[RATE, HOST_OUT] > 0 and d[RATE, HOST_IN] > 0 else 2
+    room = (
+        d[D.capacity, 1] - s[S.scalars, X.used_1] >= d[D.size, i]
+        or d[D.rate, SLOW_OUT] == 0
+        or d[D.rate, SLOW_IN] == 0
+    )
+    return 1 if room and d[D.rate, HOST_OUT] > 0 and d[D.rate, HOST_IN] > 0 else 2
 
 
 @inner
 def may_rest(d: Integers, i: int, tier: int) -> bool:
     """Return whether a tensor may be in a tier as a period ends."""
-    return bool(d[HOME, i] == 0 or d[HOME, i] >> tier & 1)
+    return bool(d[D.home, i] == 0 or d[D.home, i] >> tier & 1)
 
 
 @inner
 def is_home(d: Integers, s: Integers, i: int, c: int) -> bool:
     """Return whether a chunk of a tensor is at rest in a tier where it may be as a period ends."""
-    found = s[DEVICE, c] == PRESENT and may_rest(d, i, 0)
+    found = s[S.on_device, c] == PRESENT and may_rest(d, i, 0)
     for tier in (1, 2):
-        found |= s[COPY + tier - 1, c] == VALID and may_rest(d, i, tier)
+        found |= s[S.on_device + tier, c] == VALID and may_rest(d, i, tier)
     return bool(found)
 
 
 @inner
-def far_from_home(d: Integers, knobs: Integers, s: Integers) -> int:
+def far_from_home(d: Integers, knobs: Knobs, s: Integers) -> int:
     """Return the bytes that must return to the device before a period may end."""
     total = np.int64(0)
-    for i in range(knobs[TENSORS]):
-        if d[HOME, i]:
-            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-                if s[DEVICE, c] == GONE and not is_home(d, s, i, c):
-                    total += d[BYTES, c]
+    for i in range(knobs.tensors):
+        if d[D.home, i]:
+            for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
+                if s[S.on_device, c] == GONE and not is_home(d, s, i, c):
+                    total += d[D.chunk_bytes, c]
     return int(total)
 
 
 @inner
-def inputs(d: Integers, knobs: Integers, s: Integers) -> int:
+def inputs(d: Integers, knobs: Knobs, s: Integers) -> int:
     """Return the bytes that appear on the device at the beginning of each iteration but the first."""
     total = np.int64(0)
-    for i in range(knobs[TENSORS]):
-        if d[INITIAL, i] and not d[PERSISTENT, i] and s[START, i] == 0:
-            total += d[SIZE, i]
+    for i in range(knobs.tensors):
+        if d[D.initial, i] and not d[D.persistent, i] and s[S.start, i] == 0:
+            total += d[D.size, i]
     return int(total)
 
 
 @inner
-def room_for(d: Integers, knobs: Integers, s: Integers, nbytes: int, use: int) -> int:
+def room_for(d: Integers, knobs: Knobs, s: Integers, nbytes: int, use: int) -> int:
     """Return the bytes that lack for a chunk to return, at most 0 if it may.
 
     What is needed behind the next op must leave that one's room, counting on what is leaving.
     """
-    x = s[SCALARS]
-    lack = x[USED] + nbytes - d[LIMITS, 0]
-    k = x[OP] - x[BASE] + x[RUNNING]
-    if use > x[BASE] + k and k < knobs[N]:
+    x = s[S.scalars]
+    lack = x[X.used] + nbytes - d[D.capacity, 0]
+    k = x[X.op] - x[X.base] + x[X.running]
+    if use > x[X.base] + k and k < knobs.ops:
         needed = needed_by(d, s, k)
-        if x[RUNNING]:
-            needed -= d[WORKSPACE, k - 1] + d[DEATHS, k - 1]
-        lack = max(lack, lack + max(needed, 0) - x[PENDING])
+        if x[X.running]:
+            needed -= d[D.workspace, k - 1] + d[D.deaths, k - 1]
+        lack = max(lack, lack + max(needed, 0) - x[X.pending])
     return int(lack)
 
 
 @inner
-def evict(
-    d: Integers, knobs: Integers, s: Integers, log: Integers, needed: int, spared: int, kept: int
-) -> bool:
+def evict(d: Integers, knobs: Knobs, s: Integers, log: Integers, needed: int, spared: int, kept: int) -> bool:
     """Choose victims of `needed` bytes by the rule, not tensor `kept`; return whether there is any."""
-    x = s[SCALARS]
+    x = s[S.scalars]
     found = False
     while needed > 0:
         best = -1
-        for i in range(knobs[TENSORS]):
-            if i == kept or not s[ALIVE, i] or s[LEAVING, i] >= 0 or d[SIZE, i] == 0:
+        for i in range(knobs.tensors):
+            if i == kept or not s[S.alive, i] or s[S.leaving, i] >= 0 or d[D.size, i] == 0:
                 continue
-            if s[NEXT_USE, i] <= x[OP] + spared:
+            if s[S.next_use, i] <= x[X.op] + spared:
                 continue
-            if x[CROSSING] and not may_rest(d, i, nearest_room(d, s, i)):
+            if x[X.crossing] and not may_rest(d, i, nearest_room(d, s, i)):
                 continue
             here = False
-            for c in range(d[CHUNK_FIRST, i], d[CHUNK_FIRST, i + 1]):
-                here |= s[DEVICE, c] == PRESENT
-                if s[DEVICE, c] == ARRIVING:
+            for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
+                here |= s[S.on_device, c] == PRESENT
+                if s[S.on_device, c] == ARRIVING:
                     here = False
                     break
             if not here:
                 continue
             if best < 0:
                 best = i
-            elif knobs[VICTIM] == FURTHEST:
-                if s[NEXT_USE, i] > s[NEXT_USE, best]:
+            elif knobs.victim == FURTHEST:
+                if s[S.next_use, i] > s[S.next_use, best]:
                     best = i
-            elif s[LAST_USE, i] < s[LAST_USE, best]:
+            elif s[S.last_use, i] < s[S.last_use, best]:
                 best = i
         if best < 0:
             return found
         here_bytes = np.int64(0)
-        for c in range(d[CHUNK_FIRST, best], d[CHUNK_FIRST, best + 1]):
-            if s[DEVICE, c] == PRESENT:
-                here_bytes += d[BYTES, c]
+        for c in range(d[D.first_chunk, best], d[D.first_chunk, best + 1]):
+            if s[S.on_device, c] == PRESENT:
+                here_bytes += d[D.chunk_bytes, c]
         tier = nearest_room(d, s, best)
-        if leave(d, s, log, best, s[NEXT_USE, best], tier):
-            enqueue(s, tier - 1 + 4, best, s[NEXT_USE, best])
+        if leave(d, s, log, best, s[S.next_use, best], tier):
+            enqueue(s, tier - 1 + 4, best, s[S.next_use, best])
         needed -= int(here_bytes)
-        x[EVICTIONS] += 1
+        x[X.evictions] += 1
         found = True
     return found
 
 
 @inner
-def rescue(d: Integers, knobs: Integers, s: Integers, log: Integers) -> bool:
+def rescue(d: Integers, knobs: Knobs, s: Integers, log: Integers) -> bool:
     """Resolve a deadlock, as counted emergencies: fetch out of turn, move on to the slow tier, evict."""
-    x = s[SCALARS]
+    x = s[S.scalars]
     changed = False
-    if x[CROSSING]:
-        lack = x[USED] + inputs(d, knobs, s) + far_from_home(d, knobs, s) - d[LIMITS, 0]
+    if x[X.crossing]:
+        lack = x[X.used] + inputs(d, knobs, s) + far_from_home(d, knobs, s) - d[D.capacity, 0]
     else:
-        k = x[OP] - x[BASE]
-        for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
-            i = d[OP_TENSOR, a]
-            if s[ALIVE, i] and s[ABSENT_CHUNKS, i] and s[URGENT, i] != x[OP]:
-                s[URGENT, i] = x[OP]
-                changed |= ask_back(d, s, i, x[OP], URGENT_QUEUES)
-        lack = x[USED] + needed_by(d, s, k) - d[LIMITS, 0]
-    head = s[HEAD, HOST_OUT]
-    if head < s[TAIL, HOST_OUT] and d[RATE, SLOW_OUT] and d[RATE, SLOW_IN]:
+        k = x[X.op] - x[X.base]
+        for a in range(d[D.first_operand, k], d[D.first_operand, k + 1]):
+            i = d[D.operand, a]
+            if s[S.alive, i] and s[S.absent_chunks, i] and s[S.urgent, i] != x[X.op]:
+                s[S.urgent, i] = x[X.op]
+                changed |= ask_back(d, s, i, x[X.op], URGENT_QUEUES)
+        lack = x[X.used] + needed_by(d, s, k) - d[D.capacity, 0]
+    head = s[S.head, HOST_OUT]
+    if head < s[S.tail, HOST_OUT] and d[D.rate, SLOW_OUT] and d[D.rate, SLOW_IN]:
         place = head % s.shape[1]
-        i = s[QUEUE + HOST_OUT, place]
-        if not x[CROSSING] or may_rest(d, i, 2):
-            s[HEAD, HOST_OUT] += 1
-            s[LEAVING_TO, i] = 2
-            changed |= enqueue(s, SLOW_OUT + 4, i, s[QUEUE_USE + HOST_OUT, place])
-    if lack > x[PENDING]:
-        changed |= evict(d, knobs, s, log, lack - x[PENDING], NONE_SPARED, NOBODY)
-    if not changed and lack > 0 and not x[CROSSING]:
+        i = s[S.queue + HOST_OUT, place]
+        if not x[X.crossing] or may_rest(d, i, 2):
+            s[S.head, HOST_OUT] += 1
+            s[S.leaving_to, i] = 2
+            changed |= enqueue(s, SLOW_OUT + 4, i, s[S.queue_use + HOST_OUT, place])
+    if lack > x[X.pending]:
+        changed |= evict(d, knobs, s, log, lack - x[X.pending], NONE_SPARED, NOBODY)
+    if not changed and lack > 0 and not x[X.crossing]:
         changed = write_operand(d, knobs, s)
-    if not changed and x[FORCED] == 0:
-        x[FORCED] = 1
+    if not changed and x[X.forced] == 0:
+        x[X.forced] = 1
         changed = True
-    x[EMERGENCIES] += changed
+    x[X.emergencies] += changed
     return changed
 
 
 @inner
-def write_operand(d: Integers, knobs: Integers, s: Integers) -> bool:
+def write_operand(d: Integers, knobs: Knobs, s: Integers) -> bool:
     """Copy out what the next op only reads, to be released at its start: of the furthest use behind it."""
-    x = s[SCALARS]
-    k, best, last = x[OP] - x[BASE], -1, np.int64(-1)
-    for a in range(d[OP_FIRST, k], d[OP_FIRST, k + 1]):
-        i = d[OP_TENSOR, a]
-        if d[OP_READ, a] != 1 or s[ABSENT_CHUNKS, i] or d[SIZE, i] == 0 or is_clean(d, s, i):
+    x = s[S.scalars]
+    k, best, last = x[X.op] - x[X.base], -1, np.int64(-1)
+    for a in range(d[D.first_operand, k], d[D.first_operand, k + 1]):
+        i = d[D.operand, a]
+        if d[D.operand_read, a] != 1 or s[S.absent_chunks, i] or d[D.size, i] == 0 or is_clean(d, s, i):
             continue
         use = next_access(d, knobs, s, i)
         if use > last:
@@ -313,37 +266,37 @@ def write_operand(d: Integers, knobs: Integers, s: Integers) -> bool:
     if best < 0:
         return False
     queue = nearest_room(d, s, best) - 1 + 4
-    return bool(s[HEAD, queue] == s[TAIL, queue]) and enqueue(s, queue, best, last)
+    return bool(s[S.head, queue] == s[S.tail, queue]) and enqueue(s, queue, best, last)
 
 
 @inner
-def forget(d: Integers, knobs: Integers, s: Integers, log: Integers, tier: int, lack: int) -> bool:
+def forget(d: Integers, knobs: Knobs, s: Integers, log: Integers, tier: int, lack: int) -> bool:
     """Free copies of chunks that are on the device as well, nearest use first, if that is enough."""
-    x = s[SCALARS]
+    x = s[S.scalars]
     available = np.int64(0)
-    row = COPY + tier - 1
-    for c in range(knobs[CHUNKS]):
+    row = S.on_device + tier
+    for c in range(knobs.chunks):
         if may_forget(d, s, row, c):
-            available += d[BYTES, c]
+            available += d[D.chunk_bytes, c]
     if available < lack:
         return False
     while lack > 0:
         best = -1
-        for c in range(knobs[CHUNKS]):
+        for c in range(knobs.chunks):
             if may_forget(d, s, row, c) and (
-                best < 0 or s[NEXT_USE, d[OWNER, c]] < s[NEXT_USE, d[OWNER, best]]
+                best < 0 or s[S.next_use, d[D.owner, c]] < s[S.next_use, d[D.owner, best]]
             ):
                 best = c
         s[row, best] = NONE
-        x[USED + tier] -= d[BYTES, best]
-        lack -= d[BYTES, best]
-        write_log(s, log, LOG_FREE, best, tier, x[TIME], x[TIME])
+        x[X.used + tier] -= d[D.chunk_bytes, best]
+        lack -= d[D.chunk_bytes, best]
+        write_log(s, log, LOG_FREE, best, tier, x[X.time], x[X.time])
     return True
 
 
 @inner
 def may_forget(d: Integers, s: Integers, row: int, c: int) -> bool:
     """Return whether a copy is on the device as well, to stay, and no input's place."""
-    i = d[OWNER, c]
-    stays = s[row, c] == VALID and s[DEVICE, c] == PRESENT and s[LEAVING, i] < 0
-    return bool(stays and (d[PERSISTENT, i] or not d[INITIAL, i]))
+    i = d[D.owner, c]
+    stays = s[row, c] == VALID and s[S.on_device, c] == PRESENT and s[S.leaving, i] < 0
+    return bool(stays and (d[D.persistent, i] or not d[D.initial, i]))

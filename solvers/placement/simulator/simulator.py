@@ -45,6 +45,7 @@ from ....models.lowering.builder import PlanBuilder
 from ....models.plan import ByteRange, Plan
 from . import simulator_kernel, tables
 from .problem import NEVER, Case
+from .tables import D, Knobs, S, X
 
 ITERATIONS = 12
 """After which a state that does not repeat is given up."""
@@ -161,22 +162,27 @@ def simulate(case: Case, decisions: Decisions) -> Simulation:
     """
     if decisions.modes is not None:
         case = case.in_modes(decisions.modes)
-    n, tensors, chunks, _, groups = case.sizes
-    knobs = np.zeros(9, dtype=np.int64)
-    knobs[tables.N], knobs[tables.TENSORS], knobs[tables.CHUNKS] = n, tensors, chunks
-    knobs[tables.GROUP_COUNT] = groups
-    knobs[tables.PERIODIC], knobs[tables.ITERATIONS] = case.problem.periodic, ITERATIONS
-    knobs[tables.VICTIM], knobs[tables.EAGER] = decisions.victim, decisions.eager
-    knobs[tables.SPARED] = decisions.spared
+    n, tensors, chunks, _, caps = case.sizes
+    knobs = Knobs(
+        ops=n,
+        tensors=tensors,
+        chunks=chunks,
+        caps=caps,
+        periodic=int(case.problem.periodic),
+        iterations=ITERATIONS,
+        victim=decisions.victim,
+        eager=int(decisions.eager),
+        spared=decisions.spared,
+    )
     events = _events(case, decisions)
     start = _starts(case, decisions)
     rows = 8 * chunks + 16 * tensors + 4 * n + 256
     while True:
         state = np.zeros((tables.STATE_ROWS, case.table.shape[1]), dtype=np.int64)
-        state[tables.START, :tensors] = start
-        state[[tables.LEAVING, tables.URGENT], :tensors] = -1
-        state[tables.FLIGHT, :4] = -1
-        state[tables.BEFORE :] = -1
+        state[S.start, :tensors] = start
+        state[[S.leaving, S.urgent], :tensors] = -1
+        state[S.flight, :4] = -1
+        state[S.before :] = -1
         log = np.zeros((rows, 5), dtype=np.int64)
         how, value = simulator_kernel.simulate(case.table, knobs, decisions.barrier, events, state, log)
         if how != tables.FULL_LOG:
@@ -185,15 +191,15 @@ def simulate(case: Case, decisions: Decisions) -> Simulation:
             how = tables.ENDLESS
             break
         rows *= 4
-    scalars = state[tables.SCALARS]
+    scalars = state[S.scalars]
     return Simulation(
         case=case,
         time=int(value) if how == tables.DONE else None,
         stuck=int(value) if how == tables.STUCK else None,
-        emergencies=int(scalars[tables.EMERGENCIES]),
-        evictions=int(scalars[tables.EVICTIONS]),
+        emergencies=int(scalars[X.emergencies]),
+        evictions=int(scalars[X.evictions]),
         state=state,
-        log=log[: scalars[tables.LOGGED]],
+        log=log[: scalars[X.logged]],
     )
 
 
@@ -204,7 +210,7 @@ def _events(case: Case, decisions: Decisions) -> Integers:
     asked = np.flatnonzero((decisions.back >= 0) & (case.absence_next < NEVER))
     out = decisions.out[away]
     leave = np.maximum(out, case.opening[away])
-    home = case.table[tables.HOME, case.absence_tensor[away]]
+    home = case.table[D.home, case.absence_tensor[away]]
     around = (case.absence_next[away] >= n) & (case.absence_next[away] < NEVER)
     broken = away[around & (home > 0) & (home >> decisions.tier[away] & 1 == 0)]
     again = broken[(decisions.back[broken] < 0) | (decisions.back[broken] > 2 * n)]
@@ -235,8 +241,8 @@ def _starts(case: Case, decisions: Decisions) -> Integers:
         round_trip = n <= after < NEVER and (decisions.back[g] < 0 or decisions.back[g] >= 2 * n)
         if first < 0 or round_trip:
             wanted[int(case.absence_tensor[g])] = int(decisions.tier[g])
-    first = int(case.table[tables.BIRTHS, 0] + case.table[tables.WORKSPACE, 0])
-    room = [int(x) for x in case.table[tables.LIMITS, :3]]
+    first = int(case.table[D.births, 0] + case.table[D.workspace, 0])
+    room = [int(x) for x in case.table[D.capacity, :3]]
     room[0] -= first
     initial = np.flatnonzero(case.starts)
     for i in sorted(initial.tolist(), key=lambda i: (case.accesses[i][0][0], i)):
@@ -253,7 +259,7 @@ def _plan(simulation: Simulation) -> Plan:
     names = [t.name for t in case.machine.tiers]
     ends = tables.pairs(names)
     processor = case.machine.processors[0].name
-    owner = case.table[tables.OWNER, : case.sizes[2]].tolist()
+    owner = case.table[D.owner, : case.sizes[2]].tolist()
     parts, modes = _parts(case), case.modes.tolist()
     out = PlanBuilder(case.graph, case.machine)
     _start(out, simulation, parts, names)
@@ -270,7 +276,7 @@ def _plan(simulation: Simulation) -> Plan:
 
 def _parts(case: Case) -> list[ByteRange | None]:
     """Return the byte range of every chunk; None for a whole tensor."""
-    first = case.table[tables.CHUNK_FIRST]
+    first = case.table[D.first_chunk]
     parts: list[ByteRange | None] = []
     for i in range(case.sizes[1]):
         low, high = int(first[i]), int(first[i + 1])
@@ -278,7 +284,7 @@ def _parts(case: Case) -> list[ByteRange | None]:
             parts.append(None)
             continue
         edges = np.concatenate(
-            (np.zeros(1, np.int64), np.cumsum(case.table[tables.BYTES, low:high]))
+            (np.zeros(1, np.int64), np.cumsum(case.table[D.chunk_bytes, low:high]))
         ).tolist()
         parts += list(pairwise(edges))
     return parts
@@ -290,17 +296,17 @@ def _start(
     """Put what is there at time 0 where it is: in a period, persistent chunks that are at rest at its end."""
     case, state = simulation.case, simulation.state
     periodic = case.problem.periodic
-    first = case.table[tables.CHUNK_FIRST]
+    first = case.table[D.first_chunk]
     for i in np.flatnonzero(case.starts).tolist():
         t = int(case.tensor[i])
         if not (periodic and case.persistent[i]):
-            out.start(t, names[state[tables.START, i]])
+            out.start(t, names[state[S.start, i]])
             continue
         for c in range(int(first[i]), int(first[i + 1])):
-            if state[tables.DEVICE, c] == tables.PRESENT:
+            if state[S.on_device, c] == tables.PRESENT:
                 out.start(t, names[0], parts[c])
             for tier in (1, 2):
-                if state[tables.COPY + tier - 1, c] == tables.VALID:
+                if state[S.on_device + tier, c] == tables.VALID:
                     out.start(t, names[tier], parts[c])
     for t, tier in case.idle:
         out.start(t, names[tier])

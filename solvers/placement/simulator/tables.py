@@ -1,6 +1,6 @@
 """The tables of the simulator, and the names of their rows.
 
-Everything is a row of one of three tables: the problem (from `DURATION`), the state (from `DEVICE`), the log.
+Everything is a row of one of three tables: the problem (`ProblemRows`), the state (`StateRows`) or the log.
 Rows, not records: a victim is looked for among all tensors by three of their numbers, which lie close
 together in rows. With records the simulator took 9.4 ms where it takes 2.5 with rows (vit-1280, every tensor
 on demand).
@@ -9,7 +9,7 @@ on demand).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,105 +36,220 @@ PLANNED_QUEUES = DEVICE_TIER
 URGENT_QUEUES: Any = np.int64(4)
 """Queue c holds the planned transfers of channel c, queue 4 + c the urgent ones."""
 
-# Rows of the problem.
-(
-    DURATION,  # by op, in ns
-    WORKSPACE,  # by op, in bytes
-    OP_FIRST,  # by op, and one more: its first access
-    BIRTHS,  # by op: bytes of what it creates
-    DEATHS,  # by op: bytes of what goes at its end
-    EARLY,  # by op: how many of its accesses are over at its start
-    OP_TENSOR,  # by access in the order of ops: the tensor
-    OP_WRITE,  # by access in the order of ops: whether it writes
-    OP_READ,  # by access in the order of ops: 1 if it is over at the op's start, 2 if the tensor dies then
-    USE,  # by access in the order of tensors: the op
-    SIZE,  # by tensor, in bytes
-    PERSISTENT,  # by tensor: whether it is initial and final
-    LASTING,  # by tensor: whether it is final, and leaves with the iteration
-    INITIAL,  # by tensor: whether it is there at first
-    HOME,  # by tensor: bits of the tiers where it may be as a period ends; 0: of all
-    CHUNK_FIRST,  # by tensor, and one more: its first chunk
-    USE_FIRST,  # by tensor, and one more: its first access
-    BYTES,  # by chunk
-    OWNER,  # by chunk: the tensor
-    GAP_TENSOR,  # by absence: the tensor
-    GAP_FIRST,  # by absence: the op before it
-    GAP_NEXT,  # by absence: the op behind it
-    LIMITS,  # by tier, in bytes
-    RATE,  # by channel, in kB/s
-    LATENCY,  # by channel, in ns
-    GROUPS,  # by group, five columns: cap in kB/s, whether each channel is in it
-    TABLE_ROWS,
-) = range(27)
 
-# Rows of the state.
-(
-    DEVICE,  # by chunk: GONE, ARRIVING or PRESENT
-    COPY,  # by chunk: NONE, COMING or VALID in tier 1
-    COPY_2,  # by chunk: the same in tier 2
-    LEAVING_CHUNK,  # by chunk: whether it is being copied out
-    ALIVE,  # by tensor: whether it exists
-    ABSENT_CHUNKS,  # by tensor: how many are not on the device
-    NEXT,  # by tensor: number of its next access
-    NEXT_USE,  # by tensor: op of its next access
-    LEAVING,  # by tensor: the op until which it is to be away; -1: it stays
-    LEAVING_TO,  # by tensor: the tier that it leaves for
-    URGENT,  # by tensor: the last op that asked for it out of turn; -1
-    LAST_USE,  # by tensor: stamp of its last access or arrival
-    WRITTEN,  # by tensor: whether the running op writes it
-    COPIES_OUT,  # by tensor: its chunks that are being copied out
-    DEAD,  # by tensor: whether it died while it was being copied out
-    START,  # by tensor: the tier where it starts
-    QUEUE,  # eight rows, by place: tensors of transfers; then eight: the ops that need them
-) = range(17)
-QUEUE_USE = QUEUE + 8
-(
-    HEAD,  # by queue: transfers taken from it
-    TAIL,  # by queue: transfers put into it
-    FLIGHT,  # by channel: the chunk that it carries; -1: idle
-    FLIGHT_START,  # by channel, in ns
-    FLIGHT_END,  # by channel, in ns
-    FLIGHT_RATE,  # by channel, in kB/s
-    FLIGHT_ROW,  # by channel: its row of the log
-    SCALARS,  # see below
-    BEFORE,  # three rows: DEVICE, COPY and COPY_2 at the last boundary, -1 at first
-) = range(QUEUE + 16, QUEUE + 25)
-BEFORE_FLIGHT = BEFORE + 3
-"""Three rows, by channel, at the last boundary: FLIGHT, ns that the copy has taken, ns that it will take."""
-STATE_ROWS = BEFORE + 6
+class ProblemRows(NamedTuple):
+    """Rows of the problem."""
+
+    duration: int
+    """By op, ns."""
+    workspace: int
+    """By op, bytes."""
+    first_operand: int
+    """By op, and one more: its first operand."""
+    births: int
+    """By op: bytes of what it creates."""
+    deaths: int
+    """By op: bytes of what goes at its end."""
+    early: int
+    """By op: how many of its operands are over at its start."""
+    operand: int
+    """By operand, in the order of ops: the tensor."""
+    operand_write: int
+    """By operand: whether the op writes it."""
+    operand_read: int
+    """By operand: 1 if its access is over at the op's start, 2 if the tensor dies then."""
+    use: int
+    """By access, in the order of tensors: the op."""
+    size: int
+    """By tensor, bytes."""
+    persistent: int
+    """By tensor: whether it is initial and final."""
+    lasting: int
+    """By tensor: whether it is final, and leaves with the iteration."""
+    initial: int
+    """By tensor: whether it is there at first."""
+    home: int
+    """By tensor: bits of the tiers where it may be as a period ends; 0: of all."""
+    first_chunk: int
+    """By tensor, and one more: its first chunk."""
+    first_use: int
+    """By tensor, and one more: its first access in `use`."""
+    chunk_bytes: int
+    """By chunk, bytes."""
+    owner: int
+    """By chunk: the tensor."""
+    absence_tensor: int
+    """By absence: the tensor."""
+    absence_first: int
+    """By absence: the op before it."""
+    absence_next: int
+    """By absence: the op behind it."""
+    capacity: int
+    """By tier, bytes."""
+    rate: int
+    """By channel, kB/s."""
+    latency: int
+    """By channel, ns."""
+    caps: int
+    """By joint cap, five columns: kB/s, and whether each channel is under it."""
+
+
+class StateRows(NamedTuple):
+    """Rows of the state."""
+
+    on_device: int
+    """By chunk: GONE, ARRIVING or PRESENT. The row of tier x is the x-th behind this one."""
+    on_host: int
+    """By chunk: NONE, COMING or VALID in tier 1."""
+    on_slow: int
+    """By chunk: the same in tier 2."""
+    leaving_chunk: int
+    """By chunk: whether it is being copied out."""
+    alive: int
+    """By tensor: whether it exists."""
+    absent_chunks: int
+    """By tensor: how many are not on the device."""
+    next_index: int
+    """By tensor: number of its next access."""
+    next_use: int
+    """By tensor: op of its next access."""
+    leaving: int
+    """By tensor: the op until which it is to be away; -1: it stays."""
+    leaving_to: int
+    """By tensor: the tier that it leaves for."""
+    urgent: int
+    """By tensor: the last op that asked for it out of turn; -1."""
+    last_use: int
+    """By tensor: stamp of its last access or arrival."""
+    written: int
+    """By tensor: whether the running op writes it."""
+    copies_out: int
+    """By tensor: its chunks that are being copied out."""
+    dead: int
+    """By tensor: whether it died while it was being copied out."""
+    start: int
+    """By tensor: the tier where it starts."""
+    queue: int
+    """Eight rows, by place: tensors of transfers."""
+    queue_use: int
+    """Eight rows, by place: the ops that need them."""
+    head: int
+    """By queue: transfers taken from it."""
+    tail: int
+    """By queue: transfers put into it."""
+    flight: int
+    """By channel: the chunk that it carries; -1: idle."""
+    flight_start: int
+    """By channel: start of the copy, ns."""
+    flight_end: int
+    """By channel: end of the copy, ns."""
+    flight_rate: int
+    """By channel: rate of the copy, kB/s."""
+    flight_row: int
+    """By channel: its row of the log."""
+    scalars: int
+    """The columns of `Scalars`."""
+    before: int
+    """Three rows: on_device, on_host and on_slow at the last boundary, -1 at first."""
+    before_flight: int
+    """Three rows, by channel, at the last boundary: flight, ns that the copy has taken, ns that are left."""
+
+
+class Scalars(NamedTuple):
+    """Columns of the row `StateRows.scalars`."""
+
+    time: int
+    """Now, ns."""
+    op: int
+    """The op that is next or runs, counted on over iterations."""
+    running: int
+    """Whether an op runs."""
+    run_end: int
+    """End of the op that runs, ns."""
+    used: int
+    """Bytes on the device. Those in tier x are the x-th column behind this one."""
+    used_1: int
+    """Bytes in tier 1."""
+    used_2: int
+    """Bytes in tier 2."""
+    pending: int
+    """Bytes on the device that are leaving."""
+    event: int
+    """Number of the next event."""
+    base: int
+    """First op of the iteration, counted on over iterations."""
+    begun: int
+    """ns: start of the iteration."""
+    logged: int
+    """Rows of the log."""
+    emergencies: int
+    """Deadlocks that were resolved."""
+    evictions: int
+    """Victims that a rule named."""
+    forced: int
+    """Whether barriers do not count."""
+    crossing: int
+    """Whether the iteration is over and the next has not begun."""
+    stamp: int
+    """Counts accesses and arrivals."""
+
+
+class EventRows(NamedTuple):
+    """Rows of the events of an iteration, a column for each."""
+
+    at: int
+    """The anchor."""
+    kind: int
+    """WRITE_OUT, LEAVE or RETURN."""
+    absence: int
+    """Number of the absence."""
+    turn: int
+    """1 if the anchor was one of the next iteration."""
+    tier: int
+    """The tier that the tensor leaves for."""
+
+
+class Knobs(NamedTuple):
+    """What a simulation is given beside its tables."""
+
+    ops: int
+    """Number of ops."""
+    tensors: int
+    """Number of tensors."""
+    chunks: int
+    """Number of chunks."""
+    caps: int
+    """Number of joint caps."""
+    periodic: int
+    """Whether iterations follow each other."""
+    iterations: int
+    """Iterations after which a state that does not repeat is given up."""
+    victim: int
+    """NO_VICTIM, FURTHEST or LEAST_RECENT."""
+    eager: int
+    """Whether room is made by evictions before a deadlock."""
+    spared: int
+    """Ops behind the next one that keep their tensors."""
+
+
+_SEVERAL = {"queue": 8, "queue_use": 8, "before": 3, "before_flight": 3}
+_COUNTS = [_SEVERAL.get(name, 1) for name in StateRows._fields]
+STATE_ROWS = sum(_COUNTS)
+
+# The names of a table are the capital of its letter in the kernels: d[D.size, i], s[S.alive, i], x[X.time].
+D = ProblemRows(*range(len(ProblemRows._fields)))
+S = StateRows(*(sum(_COUNTS[:k]) for k in range(len(_COUNTS))))
+X = Scalars(*range(len(Scalars._fields)))
+E = EventRows(*range(len(EventRows._fields)))
 
 GONE, ARRIVING, PRESENT = range(3)
 """Of a chunk on the device."""
 NONE, COMING, VALID = range(3)
 """Of a chunk's copy in an outer tier."""
 
-# Scalars.
-(
-    TIME,  # ns
-    OP,  # that is next or runs, counted on over iterations
-    RUNNING,  # whether an op runs
-    RUN_END,  # ns
-    USED,  # bytes on the device, then in tiers 1 and 2
-    USED_1,
-    USED_2,
-    PENDING,  # bytes on the device that are leaving
-    EVENT,  # the next one
-    BASE,  # first op of the iteration
-    BEGUN,  # ns: its start
-    LOGGED,  # rows of the log
-    EMERGENCIES,  # deadlocks that were resolved
-    EVICTIONS,  # victims
-    FORCED,  # whether barriers do not count
-    CROSSING,  # whether the iteration is over and the next has not begun
-    STAMP,  # counts accesses and arrivals
-) = range(17)
-
-# Knobs: sizes first; then as `simulator.Decisions` says.
-N, TENSORS, CHUNKS, GROUP_COUNT, PERIODIC, ITERATIONS, VICTIM, EAGER, SPARED = range(9)
 NO_VICTIM, FURTHEST, LEAST_RECENT = range(3)
 """Rules for victims."""
 
-EVENT_AT, EVENT_KIND, EVENT_GAP, EVENT_TURN, EVENT_TIER = range(5)
 WRITE_OUT, LEAVE, RETURN = range(3)
 """Kinds of event: begin to copy, be away from now on, be asked back."""
 

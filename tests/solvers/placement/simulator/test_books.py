@@ -22,31 +22,31 @@ from tests.random_decisions import random_decisions, random_problem
 
 def check(d: Any, knobs: Any, s: Any) -> None:
     """Hold every count against the chunks."""
-    x, tensors, chunks = s[t.SCALARS], knobs[t.TENSORS], knobs[t.CHUNKS]
-    size, owner = d[t.BYTES, :chunks], d[t.OWNER, :chunks]
-    device, going = s[t.DEVICE, :chunks], s[t.LEAVING_CHUNK, :chunks]
-    copy = s[t.COPY : t.COPY_2 + 1, :chunks]
-    workspace = d[t.WORKSPACE, x[t.OP] - x[t.BASE]] if x[t.RUNNING] else 0
-    assert x[t.USED] == workspace + size[device != t.GONE].sum()
-    assert x[t.USED_1 : t.USED_2 + 1].tolist() == [size[some != t.NONE].sum() for some in copy]
-    assert (x[t.USED : t.USED_2 + 1] <= d[t.LIMITS, :3]).all()
-    alive, leaving = s[t.ALIVE, :tensors] > 0, s[t.LEAVING, :tensors] >= 0
-    assert x[t.PENDING] == size[(device == t.PRESENT) & leaving[owner]].sum()
+    x, tensors, chunks = s[t.S.scalars], knobs.tensors, knobs.chunks
+    size, owner = d[t.D.chunk_bytes, :chunks], d[t.D.owner, :chunks]
+    device, going = s[t.S.on_device, :chunks], s[t.S.leaving_chunk, :chunks]
+    copy = s[t.S.on_host : t.S.on_slow + 1, :chunks]
+    workspace = d[t.D.workspace, x[t.X.op] - x[t.X.base]] if x[t.X.running] else 0
+    assert x[t.X.used] == workspace + size[device != t.GONE].sum()
+    assert x[t.X.used_1 : t.X.used_2 + 1].tolist() == [size[some != t.NONE].sum() for some in copy]
+    assert (x[t.X.used : t.X.used_2 + 1] <= d[t.D.capacity, :3]).all()
+    alive, leaving = s[t.S.alive, :tensors] > 0, s[t.S.leaving, :tensors] >= 0
+    assert x[t.X.pending] == size[(device == t.PRESENT) & leaving[owner]].sum()
     absent = np.bincount(owner, device != t.PRESENT, tensors)
-    assert (s[t.ABSENT_CHUNKS, :tensors] == absent)[alive].all()
-    assert (s[t.COPIES_OUT, :tensors] == np.bincount(owner, going, tensors)).all()
+    assert (s[t.S.absent_chunks, :tensors] == absent)[alive].all()
+    assert (s[t.S.copies_out, :tensors] == np.bincount(owner, going, tensors)).all()
     somewhere = (device != t.GONE) | (copy == t.VALID).any(axis=0)
     assert somewhere[alive[owner]].all(), "no chunk of what exists is lost"
-    flights = s[t.FLIGHT, :4]
+    flights = s[t.S.flight, :4]
     assert sorted(np.flatnonzero(going)) == sorted(c for c in flights[:2] if c >= 0)
     assert sorted(np.flatnonzero(device == t.ARRIVING)) == sorted(c for c in flights[2:] if c >= 0)
     for c, where in zip(flights[:2], copy, strict=True):
         assert sorted(np.flatnonzero(where == t.COMING)) == ([c] if c >= 0 else [])
     for c, where in zip(flights[2:], copy, strict=True):
         assert c < 0 or where[c] == t.VALID
-    for g in range(knobs[t.GROUP_COUNT]):
-        cap, *inside = d[t.GROUPS, 5 * g : 5 * g + 5]
-        rates = s[t.FLIGHT_RATE, :4]
+    for g in range(knobs.caps):
+        cap, *inside = d[t.D.caps, 5 * g : 5 * g + 5]
+        rates = s[t.S.flight_rate, :4]
         assert sum(rates[c] for c in range(4) if inside[c] and flights[c] >= 0) <= cap
 
 
