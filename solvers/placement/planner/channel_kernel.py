@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...engines.kernels import inner
-from .chunk_kernel import put_log, release, relist, set_copy
-from .forecast_kernel import shift_away
-from .tables import (
+from ..world.channels import (
     ABSENT,
     DEVICE,
     FAR,
@@ -19,13 +17,15 @@ from .tables import (
     NONE,
     PRESENT,
     SCALE,
-    SLOW,
     SLOW_IN,
     SLOW_OUT,
     STAGED,
     VALID,
-    World,
+    outer_tier,
 )
+from .chunk_kernel import put_log, release, relist, set_copy
+from .forecast_kernel import shift_away
+from .tables import World
 
 
 @inner
@@ -111,7 +111,7 @@ def arrive(w: World, k: int) -> None:
         relist(w, i)
         s.staging -= 1
         return
-    set_copy(w, HOST if k == HOST_OUT else SLOW, c, VALID)
+    set_copy(w, outer_tier(k), c, VALID)
     tensor[i].dirty -= 1
     tensor[i].clean += 1
     tensor[i].clean_host += k == HOST_OUT

@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...engines.kernels import inner
-from .forecast_kernel import add_range, usable_end
-from .tables import (
+from ..world.channels import (
     ABSENT,
-    AWAYS,
-    CLEANS,
     DEVICE,
-    DIRTIES,
     FAR,
     HOST,
     HOST_OUT,
@@ -20,10 +16,11 @@ from .tables import (
     PRESENT,
     SLOW,
     SLOW_OUT,
-    SLOWS,
     VALID,
-    World,
+    outer_tier,
 )
+from .forecast_kernel import add_range, usable_end
+from .tables import AWAYS, CLEANS, DIRTIES, SLOWS, World
 
 
 @inner
@@ -191,7 +188,7 @@ def forget_version(w: World, i: int) -> None:
         if c >= 0 and chunk[c].owner == i:
             w.channel[out].carried = -1
             chunk[c].leaving = 0
-            tier = HOST if out == HOST_OUT else SLOW
+            tier = outer_tier(out)
             release(w, c, tier, w.channel[out].low)
             set_copy(w, tier, c, NONE)
     for c in range(tensor[i].first_chunk, tensor[i + 1].first_chunk):

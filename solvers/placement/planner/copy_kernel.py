@@ -5,6 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from ...engines.kernels import inner
+from ..world.channels import (
+    ABSENT,
+    ARRIVING,
+    COMING,
+    FAR,
+    HOST,
+    HOST_IN,
+    HOST_OUT,
+    NONE,
+    PRESENT,
+    SLOW,
+    SLOW_IN,
+    SLOW_OUT,
+    STAGED,
+    VALID,
+)
 from .channel_kernel import set_off
 from .chunk_kernel import make_room, occupy, release, relist, set_copy
 from .forecast_kernel import (
@@ -17,29 +33,7 @@ from .forecast_kernel import (
     shift_away,
     usable_end,
 )
-from .tables import (
-    ABSENT,
-    ARRIVING,
-    AWAYS,
-    CLEANS,
-    COMING,
-    DIRTIES,
-    FAR,
-    HOST,
-    HOST_IN,
-    HOST_OUT,
-    NO,
-    NONE,
-    NOTHING,
-    PRESENT,
-    SLOW,
-    SLOW_IN,
-    SLOW_OUT,
-    SLOWS,
-    STAGED,
-    VALID,
-    World,
-)
+from .tables import AWAYS, CLEANS, DIRTIES, NO, NOTHING, SLOWS, World
 
 MARGIN_OF_HOST = 15
 """Sixteenths of its rate that a host channel counts on which is not eager: the rates of others change yet."""

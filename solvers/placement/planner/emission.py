@@ -9,7 +9,7 @@ from ....models.graph import Graph
 from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Machine
 from ....models.plan import Plan
-from . import tables as names
+from ..world import channels as names
 from .tables import World
 from .workload import Workload
 
@@ -39,12 +39,7 @@ def emitted_plan(
     tick
         Is called again and again, and may raise.
     """
-    ends = {
-        names.HOST_OUT: (tiers[0], tiers[1]),
-        names.HOST_IN: (tiers[1], tiers[0]),
-        names.SLOW_OUT: (tiers[0], tiers[-1]),
-        names.SLOW_IN: (tiers[-1], tiers[0]),
-    }
+    ends = names.pairs(tiers)
     processor = machine.processors[0].name
     last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
     each = (len(world.op) - 1) // len(graph.ops)

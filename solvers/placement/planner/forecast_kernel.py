@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner
-from .tables import FAR, World
+from ..world.channels import FAR
+from .tables import World
 
 
 @inner

@@ -8,11 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...engines.kernels import inner, kernel_in_place
-from .channel_kernel import arrive, refresh_rates
-from .chunk_kernel import drop, forget_version, make_room, put_log, release, relist, set_chunks
-from .copy_kernel import copy_in, copy_out, host_is_due, stage
-from .forecast_kernel import absence_around, access_after, add_range, first_deficit, shift_away, usable_end
-from .tables import (
+from ..world.channels import (
     ABSENT,
     DEVICE,
     DONE,
@@ -23,8 +19,6 @@ from .tables import (
     HOST_IN,
     HOST_OUT,
     LOG_RUN,
-    NO,
-    NOTHING,
     PAUSED,
     PRESENT,
     REPEATS,
@@ -33,8 +27,12 @@ from .tables import (
     SLOW_OUT,
     STUCK,
     VALID,
-    World,
 )
+from .channel_kernel import arrive, refresh_rates
+from .chunk_kernel import drop, forget_version, make_room, put_log, release, relist, set_chunks
+from .copy_kernel import copy_in, copy_out, host_is_due, stage
+from .forecast_kernel import absence_around, access_after, add_range, first_deficit, shift_away, usable_end
+from .tables import NO, NOTHING, World
 
 FREE_ITERATIONS = 3
 """Iterations after which the state at the boundary is held: most states repeat by themselves before."""

@@ -10,28 +10,26 @@ from ....models.graph import Accounting
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...engines.arrays import Records
-from ..world.chunks import coarse_enough
-from .emission import emitted_plan
-from .planner_kernel import simulate
-from .setting import MIB, Setting
-from .tables import (
-    CHANNEL,
+from ..world.channels import (
     DEVICE,
     DONE,
     FULL_LOG,
     HOST,
     HOST_IN,
     HOST_OUT,
-    LOG,
     PAUSED,
     REPEATS,
     SLOW,
     SLOW_IN,
     SLOW_OUT,
-    STATE,
     STUCK,
-    World,
+    pairs,
 )
+from ..world.chunks import coarse_enough
+from .emission import emitted_plan
+from .planner_kernel import simulate
+from .setting import MIB, Setting
+from .tables import CHANNEL, LOG, STATE, World
 from .workload import Workload, workload
 
 GIB = 2**30
@@ -143,19 +141,18 @@ def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
     """Return the idle channels with their rates and latencies, and the joint caps, in kB/s rounded down."""
     machine = problem.machine
     names = [t.name for t in machine.tiers]
-    host, slow = names[1], names[2] if len(names) == 3 else None
-    pairs = [(names[0], host), (names[0], slow), (host, names[0]), (slow, names[0])]
+    ends = pairs(names)
     by_pair = {(c.src, c.dst): c for c in machine.channels}
-    found = [by_pair.get(pair) if None not in pair else None for pair in pairs]  # type: ignore[arg-type]
+    found = [by_pair.get(pair) for pair in ends]
     rate = [0 if c is None else c.bytes_per_s // 1000 for c in found]
     joint = [2**40, 2**40]
     for group in machine.groups:
         for side in (0, 1):
-            some = {pairs[2 * side], pairs[2 * side + 1]} & set(group.channels)
+            some = {ends[2 * side], ends[2 * side + 1]} & set(group.channels)
             if len(some) == 2:
                 joint[side] = min(joint[side], group.bytes_per_s // 1000)
             elif some:
-                k = pairs.index(some.pop())
+                k = ends.index(some.pop())
                 rate[k] = min(rate[k], group.bytes_per_s // 1000)
     if problem.whole:  # a copy keeps its rate: the slow tier's share of a joint cap stays reserved
         for fast, rest, cap in (

@@ -9,38 +9,13 @@ import numpy as np
 from ....models.arrays import Integers
 from ...engines.arrays import Rows
 from ...engines.kernels import record
+from ..world.channels import numbers
 
-
-def _numbers(count: int) -> tuple[Any, ...]:
-    """Return names' values that are no literals to numba: it compiles a function anew for each literal."""
-    return tuple(np.int64(k) for k in range(count))
-
-
-HOST_OUT, SLOW_OUT, HOST_IN, SLOW_IN = _numbers(4)
-"""Channels: from the device to the host tier and to the slow tier, and back."""
-
-ABSENT, ARRIVING, PRESENT, STAGED = _numbers(4)
-"""Of a chunk on the device; a staged one passes through on its way from host to slow."""
-
-NONE, COMING, VALID = _numbers(3)
-"""Of a chunk's copy in an outer tier."""
-
-LOG_RUN, LOG_COPY, LOG_FREE = _numbers(3)
-DEVICE, HOST, SLOW = _numbers(3)
-
-REPEATS, ENDLESS, STUCK, FULL_LOG, DONE, PAUSED = _numbers(6)
-"""How a simulation ends: the state repeats, or not within the iterations; nothing goes on; the log is full;
-a single run is over; so many events have happened."""
-
-DIRTIES, CLEANS, AWAYS, SLOWS = _numbers(4)
+DIRTIES, CLEANS, AWAYS, SLOWS = numbers(4)
 """Lists of tensors: with dirty chunks, with clean ones, with absent ones, with bytes that only slow holds."""
 
-FAR: Any = np.int64(2**60)
-"""The op behind all others, and the instant."""
 NOTHING: Any = np.int64(-1)
 NO: Any = np.bool_(False)
-SCALE = 10**6
-"""Rates are in kB/s, so that bytes * SCALE / rate are nanoseconds."""
 
 OP = record(
     duration="ns",

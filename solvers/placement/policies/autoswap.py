@@ -38,6 +38,7 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions
+from ..world.channels import channel_back
 from .follow import Candidates, follow
 from .loads import add_load, forced_away, swap
 
@@ -143,7 +144,7 @@ def _returns(case: Case, tier: Integers) -> Integers:
         case.tick()
         for g in sorted(away, key=lambda g: (-int(case.absence_next[g]), g)):
             end = min(int(case.clock[case.absence_next[g]]), due)
-            due = end - case.transfer_ns(int(case.absence_size[g]), x + 1)
+            due = end - case.transfer_ns(int(case.absence_size[g]), channel_back(x))
             op = int(np.searchsorted(case.clock, due, side="right")) - 1
             back[g] = 2 * max(op, int(case.absence_first[g]) + 1)
     return back

@@ -52,6 +52,7 @@ from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..rerunning.dropping import Droppable, droppable, is_dead, may_run_again, with_dropped
 from ..simulator.problem import NEVER, Case
+from ..world.channels import channel_back, channel_out
 from .follow import Candidates
 from .follow_again import NOWHERE, Laid, Trial, absences_within, away_ns, follow_in_turn
 from .loads import add_load, early_returns, forced_away, swap
@@ -114,8 +115,8 @@ class Link:
         """Take the link for an absence's copies; return when the swap-in starts at the latest."""
         case, size = self.case, int(self.case.absence_size[absence])
         end, start = self.times(absence)
-        insort(self.busy[0], (end - case.transfer_ns(size, self.tier - 1), end))
-        insort(self.busy[1], (start, start + case.transfer_ns(size, self.tier + 1)))
+        insort(self.busy[0], (end - case.transfer_ns(size, channel_out(self.tier)), end))
+        insort(self.busy[1], (start, start + case.transfer_ns(size, channel_back(self.tier))))
         return start
 
 

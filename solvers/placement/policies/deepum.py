@@ -35,6 +35,7 @@ from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
+from ..world.channels import HOST_IN, LOG_COPY, LOG_RUN
 from .follow import MIB, Candidates, follow
 
 Absences = NDArray[np.bool_]
@@ -86,9 +87,9 @@ def returned(run: Simulation) -> Absences:
         for g, (i, after) in enumerate(zip(case.absence_tensor, case.absence_next, strict=True))
         if after < NEVER
     }
-    begins = {what: begin for kind, what, _, begin, _ in run.log.tolist() if kind == tables.LOG_RUN}
+    begins = {what: begin for kind, what, _, begin, _ in run.log.tolist() if kind == LOG_RUN}
     for kind, chunk, channel, _, end in run.log.tolist():
-        if kind == tables.LOG_COPY and channel >= tables.HOST_IN:
+        if kind == LOG_COPY and channel >= HOST_IN:
             i = int(case.table[tables.D.owner, chunk])
             uses = [k for k, _ in case.accesses[i]]
             there = end - run.time if end > run.time else end

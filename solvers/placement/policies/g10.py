@@ -48,6 +48,7 @@ from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import stay
+from ..world.channels import SCALE, SLOW_OUT, channel_back, channel_out
 from .follow import MIB, Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
 
@@ -61,7 +62,7 @@ class Ledger:
     def __init__(self, case: Case) -> None:
         rates = case.table[tables.D.rate, :4]
         self.case = case
-        self.left: Integers = rates[:, None] * case.duration[None, :] // tables.SCALE
+        self.left: Integers = rates[:, None] * case.duration[None, :] // SCALE
         self.full = self.left.copy()
         self.booked = np.zeros_like(self.left)
 
@@ -93,7 +94,7 @@ class Ledger:
             left = self.full[:, op] - self.booked[:, op]
             for group in groups:
                 members = group[1:] > 0
-                shared = group[0] * self.case.duration[op] // tables.SCALE - self.booked[members, op].sum()
+                shared = group[0] * self.case.duration[op] // SCALE - self.booked[members, op].sum()
                 left[members] = np.minimum(left[members], shared)
             self.left[:, op] = np.maximum(left, 0)
 
@@ -144,7 +145,7 @@ def _best(case: Case, ledger: Ledger, over: NDArray[np.bool_], open_absences: ND
     clock = np.concatenate((np.zeros(1, np.int64), np.cumsum(time_over)))
     out, home = (
         np.concatenate((np.zeros(1, np.int64), np.cumsum(np.tile(ledger.left[channel], 2))))
-        for channel in (slow - 1, slow + 1)
+        for channel in (channel_out(slow), channel_back(slow))
     )
     low = case.absence_first + 1
     high = np.where(case.absence_next >= NEVER, n, case.absence_next)
@@ -172,10 +173,10 @@ def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, 
     length = int(case.clock[high] - case.clock[low])
     host, slow = (x if x in case.outer else 0 for x in (1, 2))
     room = bool(host) and int(outside.used[1].max()) + size <= int(case.table[tables.D.capacity, 1])
-    trip = {x: case.transfer_ns(size, x - 1) for x in case.outer}
+    trip = {x: case.transfer_ns(size, channel_out(x)) for x in case.outer}
     if slow and 2 * length > 5 * trip[slow]:
         chosen, through = slow, _op_at(case, case.clock[low] + trip[slow])
-        full = all(ledger.left[tables.SLOW_OUT, k % n] == 0 for k in range(low, min(through, high)))
+        full = all(ledger.left[SLOW_OUT, k % n] == 0 for k in range(low, min(through, high)))
         if full and room and after < n:
             chosen = host
     elif room and 2 * length > 5 * trip[host]:
@@ -185,12 +186,13 @@ def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, 
     if not outside.fits(chosen, g):
         return None
     if after < n or ends:
-        finish, out = ledger.forwards(chosen - 1, low, size, high)
-        back, home = (high, []) if ends else ledger.backwards(chosen + 1, high, size, low)
+        leaving, returning = channel_out(chosen), channel_back(chosen)
+        finish, out = ledger.forwards(leaving, low, size, high)
+        back, home = (high, []) if ends else ledger.backwards(returning, high, size, low)
         if finish > high or back < finish:
             return None
-        ledger.book(chosen - 1, out)
-        ledger.book(chosen + 1, home)
+        ledger.book(leaving, out)
+        ledger.book(returning, home)
     else:
         finish = _op_at(case, case.clock[low] + trip[chosen]) + 1
         back = _op_at(case, case.clock[high] - 3 * trip[chosen] // 2)

@@ -44,7 +44,8 @@ from ...context import Context, Outcome
 from ..reductions.replicas.together import for_replicas
 from ..simulator.problem import NEVER, Case, make_case
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
-from ..simulator.tables import LOG_RUN, NO_VICTIM
+from ..simulator.tables import NO_VICTIM
+from ..world.channels import LOG_RUN
 from . import autoswap, belady, g10
 from .follow import LATE_OPS, NOT_DECIDED
 from .loads import forced_away

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner
-from .chunk_kernel import bury, release, write_log
-from .queue_kernel import enqueue
-from .room_kernel import evict, forget, is_home, may_rest, room_for
-from .tables import (
+from ..world.channels import (
+    ABSENT,
     ARRIVING,
     COMING,
-    GONE,
+    HOST_IN,
     HOST_OUT,
     LOG_COPY,
     PRESENT,
@@ -18,11 +16,12 @@ from .tables import (
     SLOW_IN,
     SLOW_OUT,
     VALID,
-    D,
-    Knobs,
-    S,
-    X,
+    outer_tier,
 )
+from .chunk_kernel import bury, release, write_log
+from .queue_kernel import enqueue
+from .room_kernel import evict, forget, is_home, may_rest, room_for
+from .tables import URGENT_QUEUES, D, Knobs, S, X
 
 
 @inner
@@ -59,13 +58,13 @@ def arrive(d: Integers, s: Integers, log: Integers, channel: int) -> None:
     c = s[S.flight, channel]
     i = d[D.owner, c]
     s[S.flight, channel] = -1
-    if channel >= 2:
+    if channel >= HOST_IN:
         s[S.on_device, c] = PRESENT
         s[S.absent_chunks, i] -= 1
         x[X.stamp] += 1
         s[S.last_use, i] = x[X.stamp]
         return
-    s[S.on_host + channel, c] = VALID
+    s[S.on_device + outer_tier(channel), c] = VALID
     s[S.leaving_chunk, c] = 0
     s[S.copies_out, i] -= 1
     if s[S.dead, i]:
@@ -78,15 +77,16 @@ def arrive(d: Integers, s: Integers, log: Integers, channel: int) -> None:
 def serve_out(d: Integers, knobs: Knobs, s: Integers, log: Integers, channel: int) -> bool:
     """Begin the next copy of an idle channel outwards, urgent ones first; in each queue strictly in turn."""
     x = s[S.scalars]
+    tier = outer_tier(channel)
     changed = False
-    for queue in (channel + 4, channel):
+    for queue in (channel + URGENT_QUEUES, channel):
         while s[S.head, queue] < s[S.tail, queue] and s[S.flight, channel] < 0:
             place = s[S.head, queue] % s.shape[1]
             i, use = s[S.queue + queue, place], s[S.queue_use + queue, place]
             chunk = -1
             due = x[X.op] >= use
             if x[X.crossing] and d[D.home, i]:
-                due = not may_rest(d, i, 1 + channel) or (due and may_rest(d, i, 0))
+                due = not may_rest(d, i, tier) or (due and may_rest(d, i, 0))
             if s[S.alive, i] and not due:
                 if s[S.written, i]:
                     break
@@ -98,22 +98,22 @@ def serve_out(d: Integers, knobs: Knobs, s: Integers, log: Integers, channel: in
                 s[S.head, queue] += 1
                 changed = True
                 continue
-            lack = x[X.used_1 + channel] + d[D.chunk_bytes, chunk] - d[D.capacity, 1 + channel]
-            if lack > 0 and not forget(d, knobs, s, log, 1 + channel, lack):
+            lack = x[X.used + tier] + d[D.chunk_bytes, chunk] - d[D.capacity, tier]
+            if lack > 0 and not forget(d, knobs, s, log, tier, lack):
                 further = (
                     d[D.rate, SLOW_OUT] and d[D.rate, SLOW_IN] and (not x[X.crossing] or may_rest(d, i, 2))
                 )
-                if queue == HOST_OUT + 4 and further:
+                if queue == HOST_OUT + URGENT_QUEUES and further:
                     s[S.head, queue] += 1
                     s[S.leaving_to, i] = 2
-                    changed |= enqueue(s, SLOW_OUT + 4, i, use)
+                    changed |= enqueue(s, SLOW_OUT + URGENT_QUEUES, i, use)
                     continue
                 break
             rate = free_rate(d, knobs, s, channel)
             if rate <= 0:
                 break
-            x[X.used_1 + channel] += d[D.chunk_bytes, chunk]
-            s[S.on_host + channel, chunk] = COMING
+            x[X.used + tier] += d[D.chunk_bytes, chunk]
+            s[S.on_device + tier, chunk] = COMING
             s[S.leaving_chunk, chunk] = 1
             s[S.copies_out, i] += 1
             depart(d, s, log, channel, chunk, rate)
@@ -125,9 +125,9 @@ def serve_out(d: Integers, knobs: Knobs, s: Integers, log: Integers, channel: in
 def serve_in(d: Integers, knobs: Knobs, s: Integers, log: Integers, channel: int) -> bool:
     """Begin the next copy of an idle channel inwards, urgent ones first; in each queue strictly in turn."""
     x = s[S.scalars]
-    tier = channel - 1
+    tier = outer_tier(channel)
     changed = False
-    for queue in (channel + 4, channel):
+    for queue in (channel + URGENT_QUEUES, channel):
         while s[S.head, queue] < s[S.tail, queue] and s[S.flight, channel] < 0:
             place = s[S.head, queue] % s.shape[1]
             i, use = s[S.queue + queue, place], s[S.queue_use + queue, place]
@@ -140,7 +140,7 @@ def serve_in(d: Integers, knobs: Knobs, s: Integers, log: Integers, channel: int
                     if leaves and is_home(d, s, i, c):
                         continue
                     nearest = tier == 1 or s[S.on_host, c] != VALID
-                    if s[S.on_device, c] == GONE and s[S.on_device + tier, c] == VALID and nearest:
+                    if s[S.on_device, c] == ABSENT and s[S.on_device + tier, c] == VALID and nearest:
                         chunk = c
                         break
             if chunk < 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner
-from .tables import ARRIVING, DEVICE_TIER, GONE, LOG_FREE, NONE, PRESENT, VALID, D, S, X
+from ..world.channels import ABSENT, ARRIVING, DEVICE, LOG_FREE, NONE, PRESENT, VALID
+from .tables import D, S, X
 
 
 @inner
@@ -63,13 +64,13 @@ def release(d: Integers, s: Integers, log: Integers, c: int) -> None:
     """Free a chunk of a leaving tensor on the device."""
     x = s[S.scalars]
     i = d[D.owner, c]
-    s[S.on_device, c] = GONE
+    s[S.on_device, c] = ABSENT
     s[S.absent_chunks, i] += 1
     x[X.used] -= d[D.chunk_bytes, c]
     x[X.pending] -= d[D.chunk_bytes, c]
     if s[S.absent_chunks, i] == d[D.first_chunk, i + 1] - d[D.first_chunk, i]:
         s[S.leaving, i] = -1
-    write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[X.time], x[X.time])
+    write_log(s, log, LOG_FREE, c, DEVICE, x[X.time], x[X.time])
 
 
 @inner
@@ -87,9 +88,9 @@ def free_copies(d: Integers, s: Integers, log: Integers, c: int) -> None:
 def bury(d: Integers, s: Integers, log: Integers, c: int) -> None:
     """Free a chunk of a dead tensor everywhere."""
     x = s[S.scalars]
-    s[S.on_device, c] = GONE
+    s[S.on_device, c] = ABSENT
     x[X.used] -= d[D.chunk_bytes, c]
-    write_log(s, log, LOG_FREE, c, DEVICE_TIER, x[X.time], x[X.time])
+    write_log(s, log, LOG_FREE, c, DEVICE, x[X.time], x[X.time])
     i = d[D.owner, c]
     for tier in (1, 2):
         if s[S.on_device + tier, c] == VALID and not (d[D.initial, i] and s[S.start, i] == tier):

@@ -11,24 +11,22 @@ import numpy as np
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner
+from ..world.channels import (
+    ABSENT,
+    ARRIVING,
+    DEVICE,
+    HOST_IN,
+    LOG_FREE,
+    NONE,
+    PRESENT,
+    VALID,
+    channel_out,
+    outer_tier,
+)
 from .chunk_kernel import leave, stop_leaving, write_log
 from .queue_kernel import ask_back, enqueue
 from .room_kernel import evict, inputs, is_home, may_rest
-from .tables import (
-    ARRIVING,
-    GONE,
-    HOST_IN,
-    LOG_FREE,
-    NOBODY,
-    NONE,
-    PRESENT,
-    URGENT_QUEUES,
-    VALID,
-    D,
-    Knobs,
-    S,
-    X,
-)
+from .tables import NOBODY, URGENT_QUEUES, D, Knobs, S, X
 
 
 @inner
@@ -78,7 +76,7 @@ def may_cross(d: Integers, knobs: Knobs, s: Integers, log: Integers) -> bool:
         c = s[S.flight, channel]
         if c >= 0 and s[S.flight_start, channel] == x[X.time]:
             return False
-        if c >= 0 and not may_rest(d, d[D.owner, c], 0 if channel >= HOST_IN else channel + 1):
+        if c >= 0 and not may_rest(d, d[D.owner, c], DEVICE if channel >= HOST_IN else outer_tier(channel)):
             return False
     if not come_home(d, knobs, s, log):
         return False
@@ -138,7 +136,7 @@ def leave_home(d: Integers, s: Integers, log: Integers, i: int) -> bool:
     if s[S.leaving, i] >= 0 and not may_rest(d, i, s[S.leaving_to, i]):
         stop_leaving(d, s, i)
     if s[S.leaving, i] < 0 and leave(d, s, log, i, s[S.next_use, i], tier):
-        enqueue(s, tier - 1 + 4, i, s[S.next_use, i])
+        enqueue(s, channel_out(tier) + URGENT_QUEUES, i, s[S.next_use, i])
     return bool(s[S.absent_chunks, i] == high - low)
 
 
@@ -180,7 +178,7 @@ def end_iteration(d: Integers, knobs: Knobs, s: Integers) -> None:
         for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
             if s[S.on_device, c] == PRESENT:
                 x[X.used] -= d[D.chunk_bytes, c]
-            s[S.on_device, c] = GONE
+            s[S.on_device, c] = ABSENT
             for tier in (1, 2):
                 if s[S.on_device + tier, c] == VALID:
                     x[X.used + tier] -= d[D.chunk_bytes, c]

@@ -26,8 +26,8 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ..reductions.modes import reference_modes
 from ..reductions.recurring import as_inputs
+from ..world.channels import SCALE, channel_back, channel_out, pairs
 from ..world.chunks import coarse_enough
-from . import tables
 from .tables import D
 
 NEVER = 2**40
@@ -117,7 +117,7 @@ class Case:
     def outer(self) -> tuple[int, ...]:
         """Numbers of the outer tiers with a channel each way, nearest first."""
         rate = self.table[D.rate]
-        return tuple(x for x in (1, 2) if rate[x - 1] > 0 and rate[x + 1] > 0)
+        return tuple(x for x in (1, 2) if rate[channel_out(x)] > 0 and rate[channel_back(x)] > 0)
 
     @cached_property
     def absence_size(self) -> Integers:
@@ -182,7 +182,7 @@ class Case:
     def transfer_ns(self, nbytes: int, channel: int) -> int:
         """Return the ns that a copy takes on a channel of its own (numbers of `tables`)."""
         rate = int(self.table[D.rate, channel])
-        return int(self.table[D.latency, channel]) + -(-nbytes * tables.SCALE // max(rate, 1))
+        return int(self.table[D.latency, channel]) + -(-nbytes * SCALE // max(rate, 1))
 
 
 def make_case(
@@ -337,15 +337,15 @@ def _fill_machine(table: Integers, machine: Machine) -> None:
     names = [t.name for t in machine.tiers]
     for k, tier in enumerate(machine.tiers):
         table[D.capacity, k] = ENDLESS if tier.capacity is None else tier.capacity
-    pairs = tables.pairs(names)
+    ends = pairs(names)
     for channel in machine.channels:
         pair = (channel.src, channel.dst)
-        if pair in pairs:
-            k = pairs.index(pair)
+        if pair in ends:
+            k = ends.index(pair)
             caps = [g.bytes_per_s for g in machine.groups if pair in g.channels]
             table[D.rate, k] = min([channel.bytes_per_s, *caps]) // 1000
             table[D.latency, k] = channel.latency_ns
     for g, group in enumerate(machine.groups):
         table[D.caps, 5 * g] = group.bytes_per_s // 1000
-        for k, some in enumerate(pairs):
+        for k, some in enumerate(ends):
             table[D.caps, 5 * g + 1 + k] = some in group.channels

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner
-from .tables import GONE, HOST_IN, PRESENT, SLOW_IN, VALID, D, S
+from ..world.channels import ABSENT, HOST_IN, PRESENT, SLOW_IN, VALID
+from .tables import URGENT_QUEUES, D, S
 
 
 @inner
@@ -26,7 +27,7 @@ def is_asked(d: Integers, s: Integers, i: int, use: int) -> bool:
     for c in (HOST_IN, SLOW_IN):
         if s[S.flight, c] >= 0 and d[D.owner, s[S.flight, c]] == i:
             return True
-        for queue in (c, c + 4):
+        for queue in (c, c + URGENT_QUEUES):
             for at in range(s[S.head, queue], s[S.tail, queue]):
                 place = at % s.shape[1]
                 if s[S.queue + queue, place] == i and s[S.queue_use + queue, place] == use:
@@ -42,7 +43,7 @@ def ask_back(d: Integers, s: Integers, i: int, use: int, urgent: int) -> bool:
         if s[S.on_device, c] == PRESENT and s[S.leaving, i] >= 0:
             wanted_1 |= s[S.leaving_to, i] == 1
             wanted_2 |= s[S.leaving_to, i] == 2
-        elif s[S.on_device, c] == GONE:
+        elif s[S.on_device, c] == ABSENT:
             wanted_1 |= s[S.on_host, c] == VALID
             wanted_2 |= s[S.on_host, c] != VALID
     queued = False

@@ -6,30 +6,24 @@ import numpy as np
 
 from ....models.arrays import Integers
 from ...engines.kernels import inner
-from .chunk_kernel import leave, write_log
-from .queue_kernel import ask_back, enqueue
-from .tables import (
+from ..world.channels import (
+    ABSENT,
     ARRIVING,
-    DEVICE_TIER,
+    DEVICE,
     FAR,
-    FURTHEST,
-    GONE,
     HOST_IN,
     HOST_OUT,
     LOG_FREE,
-    NOBODY,
     NONE,
-    NONE_SPARED,
     PRESENT,
     SLOW_IN,
     SLOW_OUT,
-    URGENT_QUEUES,
     VALID,
-    D,
-    Knobs,
-    S,
-    X,
+    channel_out,
 )
+from .chunk_kernel import leave, write_log
+from .queue_kernel import ask_back, enqueue
+from .tables import FURTHEST, NOBODY, NONE_SPARED, URGENT_QUEUES, D, Knobs, S, X
 
 
 @inner
@@ -42,7 +36,7 @@ def needed_by(d: Integers, s: Integers, k: int) -> int:
         i = d[D.operand, a]
         if s[S.alive, i] and s[S.absent_chunks, i]:
             for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
-                if s[S.on_device, c] == GONE:
+                if s[S.on_device, c] == ABSENT:
                     total += d[D.chunk_bytes, c]
     return int(total)
 
@@ -105,7 +99,7 @@ def release_spare(d: Integers, s: Integers, log: Integers, k: int) -> None:
                 continue
             if best < 0 or s[S.next_use, i] > s[S.next_use, best]:
                 best = i
-        leave(d, s, log, best, s[S.next_use, best], DEVICE_TIER)
+        leave(d, s, log, best, s[S.next_use, best], DEVICE)
 
 
 @inner
@@ -141,7 +135,7 @@ def far_from_home(d: Integers, knobs: Knobs, s: Integers) -> int:
     for i in range(knobs.tensors):
         if d[D.home, i]:
             for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
-                if s[S.on_device, c] == GONE and not is_home(d, s, i, c):
+                if s[S.on_device, c] == ABSENT and not is_home(d, s, i, c):
                     total += d[D.chunk_bytes, c]
     return int(total)
 
@@ -210,7 +204,7 @@ def evict(d: Integers, knobs: Knobs, s: Integers, log: Integers, needed: int, sp
                 here_bytes += d[D.chunk_bytes, c]
         tier = nearest_room(d, s, best)
         if leave(d, s, log, best, s[S.next_use, best], tier):
-            enqueue(s, tier - 1 + 4, best, s[S.next_use, best])
+            enqueue(s, channel_out(tier) + URGENT_QUEUES, best, s[S.next_use, best])
         needed -= int(here_bytes)
         x[X.evictions] += 1
         found = True
@@ -239,7 +233,7 @@ def rescue(d: Integers, knobs: Knobs, s: Integers, log: Integers) -> bool:
         if not x[X.crossing] or may_rest(d, i, 2):
             s[S.head, HOST_OUT] += 1
             s[S.leaving_to, i] = 2
-            changed |= enqueue(s, SLOW_OUT + 4, i, s[S.queue_use + HOST_OUT, place])
+            changed |= enqueue(s, SLOW_OUT + URGENT_QUEUES, i, s[S.queue_use + HOST_OUT, place])
     if lack > x[X.pending]:
         changed |= evict(d, knobs, s, log, lack - x[X.pending], NONE_SPARED, NOBODY)
     if not changed and lack > 0 and not x[X.crossing]:
@@ -265,7 +259,7 @@ def write_operand(d: Integers, knobs: Knobs, s: Integers) -> bool:
             best, last = i, use
     if best < 0:
         return False
-    queue = nearest_room(d, s, best) - 1 + 4
+    queue = channel_out(nearest_room(d, s, best)) + URGENT_QUEUES
     return bool(s[S.head, queue] == s[S.tail, queue]) and enqueue(s, queue, best, last)
 
 

@@ -43,6 +43,18 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import ByteRange, Plan
+from ..world.channels import (
+    DONE,
+    ENDLESS,
+    FULL_LOG,
+    LOG_COPY,
+    LOG_FREE,
+    LOG_RUN,
+    PRESENT,
+    STUCK,
+    VALID,
+    pairs,
+)
 from . import simulator_kernel, tables
 from .problem import NEVER, Case
 from .tables import D, Knobs, S, X
@@ -185,17 +197,17 @@ def simulate(case: Case, decisions: Decisions) -> Simulation:
         state[S.before :] = -1
         log = np.zeros((rows, 5), dtype=np.int64)
         how, value = simulator_kernel.simulate(case.table, knobs, decisions.barrier, events, state, log)
-        if how != tables.FULL_LOG:
+        if how != FULL_LOG:
             break
         if rows > MOST_ACTIONS * (n + chunks):
-            how = tables.ENDLESS
+            how = ENDLESS
             break
         rows *= 4
     scalars = state[S.scalars]
     return Simulation(
         case=case,
-        time=int(value) if how == tables.DONE else None,
-        stuck=int(value) if how == tables.STUCK else None,
+        time=int(value) if how == DONE else None,
+        stuck=int(value) if how == STUCK else None,
         emergencies=int(scalars[X.emergencies]),
         evictions=int(scalars[X.evictions]),
         state=state,
@@ -257,19 +269,19 @@ def _starts(case: Case, decisions: Decisions) -> Integers:
 def _plan(simulation: Simulation) -> Plan:
     case = simulation.case
     names = [t.name for t in case.machine.tiers]
-    ends = tables.pairs(names)
+    ends = pairs(names)
     processor = case.machine.processors[0].name
     owner = case.table[D.owner, : case.sizes[2]].tolist()
     parts, modes = _parts(case), case.modes.tolist()
     out = PlanBuilder(case.graph, case.machine)
     _start(out, simulation, parts, names)
     for kind, what, where, begin, end in simulation.log.tolist():
-        if kind == tables.LOG_RUN:
+        if kind == LOG_RUN:
             out.run(what, modes[what], begin, end, processor)
-        elif kind == tables.LOG_COPY:
+        elif kind == LOG_COPY:
             src, dst = ends[where]
             out.copy(int(case.tensor[owner[what]]), src, dst, begin, end, parts[what])
-        elif kind == tables.LOG_FREE:
+        elif kind == LOG_FREE:
             out.free(int(case.tensor[owner[what]]), names[where], begin, parts[what])
     return out.plan(period=simulation.time if case.problem.periodic else None)
 
@@ -303,10 +315,10 @@ def _start(
             out.start(t, names[state[S.start, i]])
             continue
         for c in range(int(first[i]), int(first[i + 1])):
-            if state[S.on_device, c] == tables.PRESENT:
+            if state[S.on_device, c] == PRESENT:
                 out.start(t, names[0], parts[c])
             for tier in (1, 2):
-                if state[S.on_device + tier, c] == tables.VALID:
+                if state[S.on_device + tier, c] == VALID:
                     out.start(t, names[tier], parts[c])
     for t, tier in case.idle:
         out.start(t, names[tier])

@@ -5,37 +5,28 @@ from __future__ import annotations
 from ....models.arrays import Integers
 from ...engines.arrays import Rows
 from ...engines.kernels import inner, kernel_in_place
-from .channel_kernel import arrive, serve_in, serve_out
-from .chunk_kernel import bury, free_copies, leave, stop_leaving, write_log
-from .period_kernel import begin, end_iteration, may_cross, remember
-from .queue_kernel import ask_back, enqueue, is_asked
-from .room_kernel import evict, needed_by, release_spare, rescue, spare_bytes
-from .tables import (
-    DEVICE_TIER,
+from ..world.channels import (
+    DEVICE,
     DONE,
     ENDLESS,
     FAR,
     FULL_LOG,
     HOST_IN,
     HOST_OUT,
-    LEAVE,
     LOG_RUN,
     LOG_VOID,
-    NO_VICTIM,
-    NOBODY,
-    PLANNED_QUEUES,
     PRESENT,
     SLOW_IN,
     SLOW_OUT,
     STUCK,
-    URGENT_QUEUES,
-    WRITE_OUT,
-    D,
-    E,
-    Knobs,
-    S,
-    X,
+    channel_out,
 )
+from .channel_kernel import arrive, serve_in, serve_out
+from .chunk_kernel import bury, free_copies, leave, stop_leaving, write_log
+from .period_kernel import begin, end_iteration, may_cross, remember
+from .queue_kernel import ask_back, enqueue, is_asked
+from .room_kernel import evict, needed_by, release_spare, rescue, spare_bytes
+from .tables import LEAVE, NO_VICTIM, NOBODY, PLANNED_QUEUES, URGENT_QUEUES, WRITE_OUT, D, E, Knobs, S, X
 
 
 @kernel_in_place
@@ -121,12 +112,12 @@ def fire(d: Integers, knobs: Knobs, events: Integers, s: Integers, log: Integers
             continue
         kind = events[E.kind, e]
         if kind == WRITE_OUT:
-            enqueue(s, events[E.tier, e] - 1, i, use)
+            enqueue(s, channel_out(events[E.tier, e]), i, use)
         elif s[S.next_use, i] != use:
             continue
         elif kind == LEAVE:
             if s[S.leaving, i] < 0 and leave(d, s, log, i, use, events[E.tier, e]):
-                enqueue(s, events[E.tier, e] - 1, i, use)
+                enqueue(s, channel_out(events[E.tier, e]), i, use)
         else:
             ask_back(d, s, i, use, PLANNED_QUEUES)
     return changed
@@ -192,7 +183,7 @@ def start_op(d: Integers, knobs: Knobs, barrier: Integers, s: Integers, log: Int
             s[S.urgent, i] = -1
             for c in range(d[D.first_chunk, i], d[D.first_chunk, i + 1]):
                 s[S.on_device, c] = PRESENT
-    write_log(s, log, LOG_RUN, k, DEVICE_TIER, x[X.time], x[X.run_end])
+    write_log(s, log, LOG_RUN, k, DEVICE, x[X.time], x[X.run_end])
     return True
 
 

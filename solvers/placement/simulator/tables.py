@@ -8,7 +8,6 @@ on demand).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,23 +15,10 @@ import numpy as np
 # A file with kernels: what is compiled from these numbers is kept under their hash too.
 from ...engines import kernels as kernels
 
-
-def _arguments(*bounds: int) -> tuple[Any, ...]:
-    """Return numbers that are passed to functions: numba would compile those anew for each literal."""
-    return tuple(np.int64(k) for k in range(*bounds))
-
-
-HOST_OUT, SLOW_OUT, HOST_IN, SLOW_IN = _arguments(4)
-"""Channels; 0 and 1 lead from the device to tiers 1 and 2, and 2 and 3 back."""
-
-SCALE = 10**6
-"""Rates are in kB/s, so that bytes * SCALE / rate are nanoseconds."""
-FAR = 2**60
-"""The instant, and the op, behind all others."""
-NOBODY, DEVICE_TIER = _arguments(-1, 1)
-NONE_SPARED = DEVICE_TIER
-"""Ops behind the next one whose tensors an emergency spares, 0: a deadlock leaves no other choice."""
-PLANNED_QUEUES = DEVICE_TIER
+NOBODY: Any = np.int64(-1)
+NONE_SPARED: Any = np.int64(0)
+"""Ops behind the next one whose tensors an emergency spares: a deadlock leaves no other choice."""
+PLANNED_QUEUES: Any = np.int64(0)
 URGENT_QUEUES: Any = np.int64(4)
 """Queue c holds the planned transfers of channel c, queue 4 + c the urgent ones."""
 
@@ -98,7 +84,7 @@ class StateRows(NamedTuple):
     """Rows of the state."""
 
     on_device: int
-    """By chunk: GONE, ARRIVING or PRESENT. The row of tier x is the x-th behind this one."""
+    """By chunk: ABSENT, ARRIVING or PRESENT. The row of tier x is the x-th behind this one."""
     on_host: int
     """By chunk: NONE, COMING or VALID in tier 1."""
     on_slow: int
@@ -242,25 +228,8 @@ S = StateRows(*(sum(_COUNTS[:k]) for k in range(len(_COUNTS))))
 X = Scalars(*range(len(Scalars._fields)))
 E = EventRows(*range(len(EventRows._fields)))
 
-GONE, ARRIVING, PRESENT = range(3)
-"""Of a chunk on the device."""
-NONE, COMING, VALID = range(3)
-"""Of a chunk's copy in an outer tier."""
-
 NO_VICTIM, FURTHEST, LEAST_RECENT = range(3)
 """Rules for victims."""
 
 WRITE_OUT, LEAVE, RETURN = range(3)
 """Kinds of event: begin to copy, be away from now on, be asked back."""
-
-LOG_RUN, LOG_COPY, LOG_FREE, LOG_VOID = _arguments(4)
-"""Kinds of row: (kind, op or chunk, channel or tier, start, end)."""
-
-DONE, ENDLESS, STUCK, FULL_LOG = range(4)
-"""How a simulation ends; `ENDLESS`: the state does not repeat within the iterations."""
-
-
-def pairs(tiers: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the tiers that each channel joins."""
-    outer = [*tiers[1:], ""][:2]
-    return [(tiers[0], x) for x in outer] + [(x, tiers[0]) for x in outer]

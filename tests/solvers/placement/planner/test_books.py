@@ -17,23 +17,19 @@ import lowtide as lt
 from lowtide.solvers.placement.planner import run as planner_run
 from lowtide.solvers.placement.planner.planner_kernel import simulate
 from lowtide.solvers.placement.planner.setting import Setting
-from lowtide.solvers.placement.planner.tables import (
+from lowtide.solvers.placement.planner.tables import AWAYS, CLEANS, DIRTIES, SLOWS, World
+from lowtide.solvers.placement.world.channels import (
     ABSENT,
     ARRIVING,
-    AWAYS,
-    CLEANS,
     COMING,
-    DIRTIES,
     HOST_IN,
     HOST_OUT,
     NONE,
     PRESENT,
     SLOW_IN,
     SLOW_OUT,
-    SLOWS,
     STAGED,
     VALID,
-    World,
 )
 from tests.effort import seeds
 from tests.problems.placement import machine, random_graph, working_set

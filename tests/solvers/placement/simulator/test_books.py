@@ -16,6 +16,7 @@ from lowtide.solvers.placement.simulator import simulator_kernel
 from lowtide.solvers.placement.simulator import tables as t
 from lowtide.solvers.placement.simulator.problem import make_case
 from lowtide.solvers.placement.simulator.simulator import simulate
+from lowtide.solvers.placement.world.channels import ABSENT, ARRIVING, COMING, NONE, PRESENT, VALID
 from tests.effort import seeds
 from tests.random_decisions import random_decisions, random_problem
 
@@ -27,23 +28,23 @@ def check(d: Any, knobs: Any, s: Any) -> None:
     device, going = s[t.S.on_device, :chunks], s[t.S.leaving_chunk, :chunks]
     copy = s[t.S.on_host : t.S.on_slow + 1, :chunks]
     workspace = d[t.D.workspace, x[t.X.op] - x[t.X.base]] if x[t.X.running] else 0
-    assert x[t.X.used] == workspace + size[device != t.GONE].sum()
-    assert x[t.X.used_1 : t.X.used_2 + 1].tolist() == [size[some != t.NONE].sum() for some in copy]
+    assert x[t.X.used] == workspace + size[device != ABSENT].sum()
+    assert x[t.X.used_1 : t.X.used_2 + 1].tolist() == [size[some != NONE].sum() for some in copy]
     assert (x[t.X.used : t.X.used_2 + 1] <= d[t.D.capacity, :3]).all()
     alive, leaving = s[t.S.alive, :tensors] > 0, s[t.S.leaving, :tensors] >= 0
-    assert x[t.X.pending] == size[(device == t.PRESENT) & leaving[owner]].sum()
-    absent = np.bincount(owner, device != t.PRESENT, tensors)
+    assert x[t.X.pending] == size[(device == PRESENT) & leaving[owner]].sum()
+    absent = np.bincount(owner, device != PRESENT, tensors)
     assert (s[t.S.absent_chunks, :tensors] == absent)[alive].all()
     assert (s[t.S.copies_out, :tensors] == np.bincount(owner, going, tensors)).all()
-    somewhere = (device != t.GONE) | (copy == t.VALID).any(axis=0)
+    somewhere = (device != ABSENT) | (copy == VALID).any(axis=0)
     assert somewhere[alive[owner]].all(), "no chunk of what exists is lost"
     flights = s[t.S.flight, :4]
     assert sorted(np.flatnonzero(going)) == sorted(c for c in flights[:2] if c >= 0)
-    assert sorted(np.flatnonzero(device == t.ARRIVING)) == sorted(c for c in flights[2:] if c >= 0)
+    assert sorted(np.flatnonzero(device == ARRIVING)) == sorted(c for c in flights[2:] if c >= 0)
     for c, where in zip(flights[:2], copy, strict=True):
-        assert sorted(np.flatnonzero(where == t.COMING)) == ([c] if c >= 0 else [])
+        assert sorted(np.flatnonzero(where == COMING)) == ([c] if c >= 0 else [])
     for c, where in zip(flights[2:], copy, strict=True):
-        assert c < 0 or where[c] == t.VALID
+        assert c < 0 or where[c] == VALID
     for g in range(knobs.caps):
         cap, *inside = d[t.D.caps, 5 * g : 5 * g + 5]
         rates = s[t.S.flight_rate, :4]
