@@ -42,7 +42,10 @@ def set_off(w: World, k: int, c: int) -> None:
 
 @inner
 def refresh_rates(w: World) -> None:
-    """Give the slow tier its rate, the host what is left; a copy whose rate changes is split."""
+    """Give the slow tier its rate, the host what is left; a copy whose rate changes is split.
+
+    The simulator has another rule, not another coding of this one: there a copy keeps the rate of its start.
+    """
     channel, now = w.channel, w.state[0].time
     for side in range(2):
         slow = SLOW_OUT if side == 0 else SLOW_IN

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ....models.graph import Graph
 from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Machine
 from ....models.plan import Plan
 from ..world import channels as names
+from ..world.emission import Action, plan_of_log
 from .tables import World
 from .workload import Workload
 
@@ -39,10 +40,6 @@ def emitted_plan(
     tick
         Is called again and again, and may raise.
     """
-    ends = names.pairs(tiers)
-    processor = machine.processors[0].name
-    last = {t for t, x in enumerate(graph.tensors) if x.final and not x.initial}
-    each = (len(world.op) - 1) // len(graph.ops)
     out = PlanBuilder(graph, machine)
     if period is None:
         places = work.tensor["place"][:-1].tolist()
@@ -51,23 +48,24 @@ def emitted_plan(
                 out.start(t, tiers[place - 1])
     else:
         _start(out, work, world, tiers)
+    return plan_of_log(out, _actions(out, work, world, period, tick), tiers, period)
+
+
+def _actions(
+    out: PlanBuilder, work: Workload, world: World, period: int | None, tick: Callable[[], object]
+) -> Iterator[Action]:
+    """Yield the rows of the log, but no release of an output at the end of the period: there it leaves."""
+    outputs = {t for t, x in enumerate(out.graph.tensors) if x.final and not x.initial}
+    each = (len(world.op) - 1) // len(out.graph.ops)
     index, lows = work.index[world.chunk["owner"]].tolist(), work.low.tolist()
-    for kind, what, where, low, high, begin, end in world.log[: world.state[0].logged].tolist():
+    for kind, what, where, low, high, start, end in world.log[: world.state[0].logged].tolist():
         if kind == names.LOG_RUN:
             tick()
-            out.run(what // each, 0, begin, end, processor)
+            yield kind, what // each, 0, None, start, end
             continue
         t, base = index[what], lows[what]
-        part = out.part(t, base + low, base + high)
-        if kind == names.LOG_COPY:
-            src, dst = ends[where]
-            if period is not None and begin < 0:  # in flight at the boundary
-                out.start(t, dst, part, valid=end <= 0)
-                begin, end = begin + period, end + period
-            out.copy(t, src, dst, begin, end, part)
-        elif period is None or t not in last or begin < period:
-            out.free(t, tiers[min(where, len(tiers) - 1)], begin, part)
-    return out.plan(period=period)
+        if kind == names.LOG_COPY or period is None or t not in outputs or start < period:
+            yield kind, t, where, out.part(t, base + low, base + high), start, end
 
 
 def _start(out: PlanBuilder, work: Workload, world: World, tiers: Sequence[str]) -> None:

@@ -111,7 +111,8 @@ def simulate(w: World, iterations: int, events: int) -> tuple[int, int]:
 def remember(w: World) -> bool:
     """Note the physical state; return whether it is that at the last boundary.
 
-    Where it is held, what is here now and was not then leaves.
+    Where it is held, what is here now and was not then leaves. The simulator has a `remember` of its own: it
+    holds nothing, and its copies are whole chunks, not segments.
     """
     s, same = w.state[0], True
     for c in range(len(w.chunk)):

@@ -10,6 +10,7 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.graph import Accounting, Graph
 from ...engines.arrays import Records
+from ..world.chunks import cut
 from .tables import ACCESS, BY_OP, CHUNK, OP, TENSOR
 
 LONGEST = 2**50
@@ -53,6 +54,9 @@ def workload(
     believed: Sequence[int] | None = None,
 ) -> Workload:
     """Return the tables of a graph.
+
+    Lifetimes are counted here and in `simulator.problem`: what must outlive the run has one more access here,
+    at the end; there it has an absence without an end.
 
     Parameters
     ----------
@@ -108,9 +112,9 @@ def workload(
     table["live"][:n] = np.cumsum(live)[:n] + table["workspace"][:n]
     tensor = np.zeros(len(kept) + 1, TENSOR)
     size = np.array([graph.tensors[t].nbytes for t in kept], dtype=np.int64)
-    pieces = np.maximum(1, -(-size // chunk))
+    pieces = cut(size, chunk)
     tensor["first_access"] = _offsets([len(accesses[t]) for t in kept])
-    tensor["first_chunk"] = _offsets(pieces)
+    tensor["first_chunk"] = pieces.first
     tensor["length"][:-1] = size
     tensor["movable"][:-1] = size >= least
     tensor["persistent"][:-1] = [
@@ -133,13 +137,8 @@ def workload(
         if entry[t] > 1:
             first, last = tensor["first_access"][i : i + 2]
             _leave_out(table["floor"], access[first:last], int(size[i]), bool(entry[t] & 1))
-    owner = np.repeat(np.arange(len(kept), dtype=np.int64), pieces)
-    number = np.arange(len(owner), dtype=np.int64) - tensor["first_chunk"][owner]
-    part, rest = size // pieces, size % pieces
-    chunks = np.zeros(len(owner), CHUNK)
-    chunks["owner"] = owner
-    chunks["length"] = part[owner] + (number < rest[owner])
-    low = number * part[owner] + np.minimum(number, rest[owner])
+    chunks = np.zeros(len(pieces.owner), CHUNK)
+    chunks["owner"], chunks["length"] = pieces.owner, pieces.length
     return Workload(
         op=table,
         by_op=np.array([row for some in by_op for row in some], BY_OP),
@@ -147,7 +146,7 @@ def workload(
         tensor=tensor,
         chunk=chunks,
         index=np.array(kept, dtype=np.int64),
-        low=low,
+        low=pieces.low,
     )
 
 

@@ -26,7 +26,10 @@ from .tables import URGENT_QUEUES, D, Knobs, S, X
 
 @inner
 def free_rate(d: Integers, knobs: Knobs, s: Integers, c: int) -> int:
-    """Return the rate that a copy would get on a channel now, 0 if less than half of its own is free."""
+    """Return the rate that a copy would get on a channel now, 0 if less than half of its own is free.
+
+    The planner has another rule, not another coding of this one: there a copy under way changes its rate.
+    """
     rate = d[D.rate, c]
     for g in range(knobs.caps):
         if d[D.caps, 5 * g + 1 + c]:

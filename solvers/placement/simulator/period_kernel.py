@@ -187,7 +187,10 @@ def end_iteration(d: Integers, knobs: Knobs, s: Integers) -> None:
 
 @inner
 def remember(s: Integers, chunks: int) -> bool:
-    """Note the physical state; return whether it is that at the last boundary."""
+    """Note the physical state; return whether it is that at the last boundary.
+
+    The planner has a `remember` of its own: its copies are segments of chunks, and it lets the state be held.
+    """
     same, time = True, s[S.scalars, X.time]
     for row in range(3):
         for c in range(chunks):

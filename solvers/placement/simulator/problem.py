@@ -27,7 +27,7 @@ from ....models.problems.placement import Placement
 from ..reductions.modes import reference_modes
 from ..reductions.recurring import as_inputs
 from ..world.channels import SCALE, channel_back, channel_out, pairs
-from ..world.chunks import coarse_enough
+from ..world.chunks import coarse_enough, cut
 from .tables import D
 
 NEVER = 2**40
@@ -215,10 +215,10 @@ def make_case(
     absences = _absences(problem, kept, some_accesses)
     most = int(size.max(initial=1)) or 1
     chunk = coarse_enough(problem, most if chunk is None or problem.whole else chunk)
-    counts = np.maximum(1, -(-size // chunk))
+    chunks = cut(size, chunk)
     uses = sum(len(x) for x in some_accesses)
     groups = problem.machine.groups
-    sizes = (n, len(kept), int(counts.sum()), len(absences), len(groups))
+    sizes = (n, len(kept), len(chunks.owner), len(absences), len(groups))
     width = (
         max(n, len(kept), sizes[2], len(absences), uses, 2 * len(absences) + 4 * len(kept), 5 * len(groups))
         + 64
@@ -257,11 +257,8 @@ def make_case(
     anywhere = (1 << len(problem.machine.tiers)) - 1
     restricted = persistent & (starts != anywhere) & problem.periodic
     table[D.home, : len(kept)] = np.where(restricted, starts, 0)
-    table[D.first_chunk, : len(kept) + 1] = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-    owner = np.repeat(np.arange(len(kept)), counts)
-    number = np.arange(len(owner)) - table[D.first_chunk][owner]
-    table[D.owner, : len(owner)] = owner
-    table[D.chunk_bytes, : len(owner)] = size[owner] // counts[owner] + (number < size[owner] % counts[owner])
+    table[D.first_chunk, : len(kept) + 1] = chunks.first
+    table[[D.owner, D.chunk_bytes], : len(chunks.owner)] = chunks.owner, chunks.length
     for g, (i, first, after) in enumerate(absences):
         table[D.absence_tensor, g], table[D.absence_first, g], table[D.absence_next, g] = i, first, after
     _fill_machine(table, problem.machine)

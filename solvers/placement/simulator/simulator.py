@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -47,14 +46,12 @@ from ..world.channels import (
     DONE,
     ENDLESS,
     FULL_LOG,
-    LOG_COPY,
-    LOG_FREE,
     LOG_RUN,
     PRESENT,
     STUCK,
     VALID,
-    pairs,
 )
+from ..world.emission import plan_of_log
 from . import simulator_kernel, tables
 from .problem import NEVER, Case
 from .tables import D, Knobs, S, X
@@ -269,37 +266,21 @@ def _starts(case: Case, decisions: Decisions) -> Integers:
 def _plan(simulation: Simulation) -> Plan:
     case = simulation.case
     names = [t.name for t in case.machine.tiers]
-    ends = pairs(names)
-    processor = case.machine.processors[0].name
-    owner = case.table[D.owner, : case.sizes[2]].tolist()
-    parts, modes = _parts(case), case.modes.tolist()
+    period = simulation.time if case.problem.periodic else None
     out = PlanBuilder(case.graph, case.machine)
+    owner, nbytes = case.table[[D.owner, D.chunk_bytes], : case.sizes[2]]
+    low = np.cumsum(nbytes) - nbytes
+    low -= low[case.table[D.first_chunk, owner]]
+    index, modes = case.tensor[owner].tolist(), case.modes.tolist()
+    parts = [out.part(*chunk) for chunk in zip(index, low.tolist(), (low + nbytes).tolist(), strict=True)]
     _start(out, simulation, parts, names)
-    for kind, what, where, begin, end in simulation.log.tolist():
-        if kind == LOG_RUN:
-            out.run(what, modes[what], begin, end, processor)
-        elif kind == LOG_COPY:
-            src, dst = ends[where]
-            out.copy(int(case.tensor[owner[what]]), src, dst, begin, end, parts[what])
-        elif kind == LOG_FREE:
-            out.free(int(case.tensor[owner[what]]), names[where], begin, parts[what])
-    return out.plan(period=simulation.time if case.problem.periodic else None)
-
-
-def _parts(case: Case) -> list[ByteRange | None]:
-    """Return the byte range of every chunk; None for a whole tensor."""
-    first = case.table[D.first_chunk]
-    parts: list[ByteRange | None] = []
-    for i in range(case.sizes[1]):
-        low, high = int(first[i]), int(first[i + 1])
-        if high - low == 1:
-            parts.append(None)
-            continue
-        edges = np.concatenate(
-            (np.zeros(1, np.int64), np.cumsum(case.table[D.chunk_bytes, low:high]))
-        ).tolist()
-        parts += list(pairwise(edges))
-    return parts
+    actions = (
+        (kind, what, modes[what], None, start, end)
+        if kind == LOG_RUN
+        else (kind, index[what], where, parts[what], start, end)
+        for kind, what, where, start, end in simulation.log.tolist()
+    )
+    return plan_of_log(out, actions, names, period)
 
 
 def _start(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
+from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 
 FINEST = 2**15
@@ -35,3 +40,36 @@ def coarse_enough(problem: Placement, chunk: int) -> int:
     memory = sum(sizes) if capacity is None else min(capacity, sum(sizes))
     chunk = max(chunk, memory // FINEST, sum(sizes) // MOST_CHUNKS)
     return max(1, min(chunk, max(sizes, default=1), MOST_BYTES))
+
+
+class Chunks(NamedTuple):
+    """Tensors in chunks.
+
+    Attributes
+    ----------
+    first
+        Per tensor, and one more: its first chunk.
+    owner, low, length
+        Per chunk: the tensor, its first byte within that, its bytes.
+    """
+
+    first: Integers
+    owner: Integers
+    low: Integers
+    length: Integers
+
+
+def cut(size: Integers, chunk: int) -> Chunks:
+    """Return tensors cut into the fewest chunks of at most `chunk` bytes each, by a byte larger or smaller.
+
+    Examples
+    --------
+    >>> cut(np.array([5, 0]), 2).length.tolist()
+    [2, 2, 1, 0]
+    """
+    count = np.maximum(1, -(-size // chunk))
+    first = np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
+    owner = np.repeat(np.arange(len(size), dtype=np.int64), count)
+    number = np.arange(len(owner), dtype=np.int64) - first[owner]
+    part, longer = (size // count)[owner], (size % count)[owner]
+    return Chunks(first, owner, number * part + np.minimum(number, longer), part + (number < longer))
