@@ -26,7 +26,6 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator import tables
 from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions, stay
 from .follow import Candidates, follow
@@ -104,7 +103,7 @@ def evictions(case: Case, choice: Choice = furthest) -> dict[int, int]:
 
 def _start(case: Case) -> set[int]:
     """Return initial tensors that the device holds at the beginning: by first use, as long as they fit."""
-    room = case.memory - int(case.table[tables.D.births, 0] + case.table[tables.D.workspace, 0])
+    room = case.memory - int(case.births[0] + case.workspace[0])
     there = set()
     allowed = np.flatnonzero(case.starts & 1).tolist()
     for i in sorted(allowed, key=lambda i: (case.accesses[i][0][0], i)):
@@ -150,7 +149,7 @@ def _pass(case: Case, there: set[int], choice: Choice) -> tuple[dict[int, int], 
         needed = accessed[k]
         used += sum(int(case.size[i]) for i in needed if i not in there)
         there.update(needed)
-        while used + int(case.table[tables.D.workspace, k]) > case.memory:
+        while used + int(case.workspace[k]) > case.memory:
             others = [i for i in there if i not in needed and case.size[i]]
             if not others:
                 break

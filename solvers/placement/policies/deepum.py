@@ -90,7 +90,7 @@ def returned(run: Simulation) -> Absences:
     begins = {what: begin for kind, what, _, begin, _ in run.log.tolist() if kind == LOG_RUN}
     for kind, chunk, channel, _, end in run.log.tolist():
         if kind == LOG_COPY and channel >= HOST_IN:
-            i = int(case.table[tables.D.owner, chunk])
+            i = int(case.owner[chunk])
             uses = [k for k, _ in case.accesses[i]]
             there = end - run.time if end > run.time else end
             use = next((k for k in uses if begins[k] >= there), uses[0])

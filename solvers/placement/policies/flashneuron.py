@@ -40,7 +40,6 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator import tables
 from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import stay
 from .follow import Candidates, DoesNotFit, follow
@@ -56,15 +55,8 @@ def allocated(case: Case, part: float = 1.0) -> tuple[TwoEnds, str]:
     turn, n = turn_of(case), case.ops
     weights = int(case.size[case.persistent].sum())
     footprint = max(
-        int(case.table[tables.D.workspace, k])
-        + sum(int(case.size[i]) for i in case.table[tables.D.operand, low:high] if not case.persistent[i])
-        for k, (low, high) in enumerate(
-            zip(
-                case.table[tables.D.first_operand, :n],
-                case.table[tables.D.first_operand, 1 : n + 1],
-                strict=True,
-            )
-        )
+        int(case.workspace[k]) + sum(int(case.size[i]) for i, _ in case.operands(k) if not case.persistent[i])
+        for k in range(n)
     )
     budget = int(case.memory * part) - weights - footprint
     crossing = crossing_absences(case, turn).tolist()

@@ -60,9 +60,8 @@ class Ledger:
     """Bytes that each channel can still move during each op, `left`, and those booked (rows: channels)."""
 
     def __init__(self, case: Case) -> None:
-        rates = case.table[tables.D.rate, :4]
         self.case = case
-        self.left: Integers = rates[:, None] * case.duration[None, :] // SCALE
+        self.left: Integers = case.rates[:, None] * case.duration[None, :] // SCALE
         self.full = self.left.copy()
         self.booked = np.zeros_like(self.left)
 
@@ -87,14 +86,13 @@ class Ledger:
         return (op if nbytes <= 0 else first - 1), taken
 
     def book(self, channel: int, taken: list[tuple[int, int]]) -> None:
-        """Take bytes; what is left of a channel is limited by what is left of its groups as well."""
-        groups = self.case.table[tables.D.caps, : 5 * self.case.sizes[4]].reshape(-1, 5)
+        """Take bytes; what is left of a channel is limited by what is left of its joint caps as well."""
         for op, nbytes in taken:
             self.booked[channel, op] += nbytes
             left = self.full[:, op] - self.booked[:, op]
-            for group in groups:
-                members = group[1:] > 0
-                shared = group[0] * self.case.duration[op] // SCALE - self.booked[members, op].sum()
+            for rate, *under in self.case.caps:
+                members = np.array(under) > 0
+                shared = rate * self.case.duration[op] // SCALE - self.booked[members, op].sum()
                 left[members] = np.minimum(left[members], shared)
             self.left[:, op] = np.maximum(left, 0)
 
@@ -172,7 +170,7 @@ def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, 
     high = n if ends else after
     length = int(case.clock[high] - case.clock[low])
     host, slow = (x if x in case.outer else 0 for x in (1, 2))
-    room = bool(host) and int(outside.used[1].max()) + size <= int(case.table[tables.D.capacity, 1])
+    room = bool(host) and int(outside.used[1].max()) + size <= case.capacity(1)
     trip = {x: case.transfer_ns(size, channel_out(x)) for x in case.outer}
     if slow and 2 * length > 5 * trip[slow]:
         chosen, through = slow, _op_at(case, case.clock[low] + trip[slow])

@@ -8,7 +8,6 @@ import numpy as np
 
 from ....models.arrays import Integers
 from ....models.derived.backward import first_backward
-from ..simulator import tables
 from ..simulator.problem import NEVER, Case
 from ..simulator.simulator import Decisions, stay
 
@@ -99,7 +98,7 @@ class Outside:
         case = self.case
         spans = case.away_ops(absence, int(case.absence_next[absence]))
         most = max((int(self.used[tier, a:b].max()) for a, b in spans), default=0)
-        return most + int(case.absence_size[absence]) <= int(case.table[tables.D.capacity, tier])
+        return most + int(case.absence_size[absence]) <= case.capacity(tier)
 
     def take(self, tier: int, absence: int) -> None:
         """Put an absence's tensor into a tier."""

@@ -35,7 +35,6 @@ import numpy as np
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..reductions.modes import runnable, smallest_modes
-from ..simulator import tables
 from ..simulator.problem import Case
 from ..simulator.simulator import Decisions
 from .follow import Candidates, DoesNotFit, follow
@@ -148,12 +147,11 @@ class Run:
 
     def carry_out(self) -> list[int]:
         """Carry out all ops; return who is there at the end."""
-        case, table = self.case, self.case.table
+        case = self.case
         for k in range(case.ops):
             case.tick()
             self.prefetch(k)
-            rows = range(int(table[tables.D.first_operand, k]), int(table[tables.D.first_operand, k + 1]))
-            operands = [(int(table[tables.D.operand, a]), int(table[tables.D.operand_read, a])) for a in rows]
+            operands = case.operands(k)
             there = {i for _, _, i in self.pool.blocks}
             known = [i for i, _ in operands if case.accesses[i][0][0] < k or case.starts[i]]
             used = {*(i for i, _ in operands), WORKSPACE}
@@ -163,8 +161,8 @@ class Run:
                     self.enter(i, k)
             for i, _ in operands:
                 self.absent.pop(i, None)
-            for i, read in operands:
-                if read == 2:
+            for i, dies in operands:
+                if dies:
                     self.pool.drop(i)
             for i, _ in operands:
                 if i not in known:

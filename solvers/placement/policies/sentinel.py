@@ -67,7 +67,7 @@ def decide(case: Case) -> Candidates:
 
 def short_lived(case: Case, numbers: Integers) -> Integers:
     """Return the bytes of short-lived tensors and workspace on the device at each op, or just before."""
-    during = case.table[tables.D.workspace, : case.ops].copy()
+    during = case.workspace.copy()
     before = np.zeros_like(during)
     for i, some in enumerate(case.accesses):
         tensor = case.graph.tensors[int(case.tensor[i])]

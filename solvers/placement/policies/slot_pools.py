@@ -19,7 +19,6 @@ import numpy as np
 
 from ....formulations.model import Tick
 from ....models.arrays import Integers
-from ..simulator import tables
 from ..simulator.problem import NEVER, Case
 from .belady import absence_at
 
@@ -58,7 +57,7 @@ class Sizes:
         step = -(-len(distinct) // max(1, min(most, MOST_COUNTS // n))) or 1
         self.sizes: Integers = distinct[::-1][::step][::-1]
         self.of = np.where(case.size > 0, np.searchsorted(self.sizes, case.size), -1)
-        self.room = case.memory - int(case.table[tables.D.workspace, :n].max(initial=0))
+        self.room = case.memory - int(case.workspace.max(initial=0))
         self.needed, self.live = np.zeros((2, len(self.sizes), n), dtype=np.int64)
         for i, some in enumerate(case.accesses):
             if self.of[i] < 0:

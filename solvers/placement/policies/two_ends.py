@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..simulator import tables
 from ..simulator.problem import Case
 from .pool import WORKSPACE, Pool
 
@@ -69,9 +68,9 @@ class TwoEnds:
 
     def carry_out(self) -> str:
         """Carry out all ops; return why it failed, or nothing."""
-        case, table = self.case, self.case.table
+        case = self.case
         brief = [sum(int(case.size[i]) for i in some if i in self.passing) for some in self.writes]
-        workspace = int((table[tables.D.workspace, : case.ops] + np.array(brief, dtype=np.int64)).max())
+        workspace = int((case.workspace + np.array(brief, dtype=np.int64)).max())
         weights = np.flatnonzero(case.persistent & (case.size > 0)).tolist()
         if workspace + int(case.size[weights].sum()) > case.memory:
             return f"weights and {workspace} bytes of workspace do not fit"

@@ -106,7 +106,42 @@ class Case:
     @property
     def memory(self) -> int:
         """Bytes of the device for tensors that are accessed."""
-        return int(self.table[D.capacity, 0])
+        return self.capacity(0)
+
+    def capacity(self, tier: int) -> int:
+        """Return the bytes of a tier for tensors that are accessed."""
+        return int(self.table[D.capacity, tier])
+
+    @property
+    def rates(self) -> Integers:
+        """The rate of each channel in kB/s; 0 if it is not there."""
+        return self.table[D.rate, :4]
+
+    @property
+    def caps(self) -> Integers:
+        """A row for each joint cap: kB/s, and whether each channel is under it."""
+        return self.table[D.caps, : 5 * self.sizes[4]].reshape(-1, 5)
+
+    @property
+    def workspace(self) -> Integers:
+        """Bytes of workspace of each op."""
+        return self.table[D.workspace, : self.ops]
+
+    @property
+    def births(self) -> Integers:
+        """Bytes of what each op creates."""
+        return self.table[D.births, : self.ops]
+
+    @property
+    def owner(self) -> Integers:
+        """The tensor of each chunk."""
+        return self.table[D.owner, : self.sizes[2]]
+
+    def operands(self, op: int) -> list[tuple[int, bool]]:
+        """Return each tensor that an op accesses, and whether it dies as the op starts."""
+        low, high = self.table[D.first_operand, op : op + 2]
+        rows = self.table[[D.operand, D.operand_read], low:high].tolist()
+        return [(i, read == 2) for i, read in zip(*rows, strict=True)]
 
     @property
     def ops(self) -> int:
@@ -116,8 +151,7 @@ class Case:
     @cached_property
     def outer(self) -> tuple[int, ...]:
         """Numbers of the outer tiers with a channel each way, nearest first."""
-        rate = self.table[D.rate]
-        return tuple(x for x in (1, 2) if rate[channel_out(x)] > 0 and rate[channel_back(x)] > 0)
+        return tuple(x for x in (1, 2) if self.rates[channel_out(x)] > 0 and self.rates[channel_back(x)] > 0)
 
     @cached_property
     def absence_size(self) -> Integers:
@@ -147,7 +181,7 @@ class Case:
             change[high - (self.early and not tensor.final and not written)] -= self.size[i]
             before[low + (not tensor.initial)] += self.size[i]
             before[high] -= self.size[i]
-        live: Integers = np.cumsum(change)[:n] + self.table[D.workspace, :n]
+        live: Integers = np.cumsum(change)[:n] + self.workspace
         return np.maximum(live, np.cumsum(before)[:n]) if self.early else live
 
     @property
@@ -181,7 +215,7 @@ class Case:
 
     def transfer_ns(self, nbytes: int, channel: int) -> int:
         """Return the ns that a copy takes on a channel of its own (numbers of `tables`)."""
-        rate = int(self.table[D.rate, channel])
+        rate = int(self.rates[channel])
         return int(self.table[D.latency, channel]) + -(-nbytes * SCALE // max(rate, 1))
 
 

@@ -250,8 +250,8 @@ def _starts(case: Case, decisions: Decisions) -> Integers:
         round_trip = n <= after < NEVER and (decisions.back[g] < 0 or decisions.back[g] >= 2 * n)
         if first < 0 or round_trip:
             wanted[int(case.absence_tensor[g])] = int(decisions.tier[g])
-    first = int(case.table[D.births, 0] + case.table[D.workspace, 0])
-    room = [int(x) for x in case.table[D.capacity, :3]]
+    first = int(case.births[0] + case.workspace[0])
+    room = [case.capacity(x) for x in range(3)]
     room[0] -= first
     initial = np.flatnonzero(case.starts)
     for i in sorted(initial.tolist(), key=lambda i: (case.accesses[i][0][0], i)):
