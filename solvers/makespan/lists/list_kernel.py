@@ -65,31 +65,11 @@ def schedule_until(shop: Shop, fallback: Integers, rank: Integers, stop: Integer
     place = np.empty(n, np.int64)
     for k in range(n):
         place[fallback[k]] = k
-    # Places of the accessors of each tensor, ascending; `left`: unstarted, `open`: unended ones.
-    row = np.zeros(len(size) + 1, np.int64)
-    for t in range(len(size)):
-        row[t + 1] = row[t] + accessors[t]
-    fill = row[:-1].copy()
-    places = np.empty(len(tensors), np.int64)
-    for k in range(n):
-        v = fallback[k]
-        for x in range(tensor_at[v], tensor_at[v + 1]):
-            places[fill[tensors[x]]] = k
-            fill[tensors[x]] += 1
-    last = fill  # one behind the last unstarted accessor
+    # Places of the accessors of each tensor; `left`: unstarted, `still`: unended ones.
+    row, places = accessor_places(shop, fallback)
+    last = row[1:].copy()  # one behind the last unstarted accessor
     left, still = accessors.copy(), accessors.copy()
-    need = np.empty(n, np.int64)
-    level = now
-    for k in range(n):
-        v = fallback[k]
-        need[k] = level + alloc[v]
-        dying = np.int64(0)
-        for x in range(tensor_at[v], tensor_at[v + 1]):
-            if places[row[tensors[x] + 1] - 1] == k:
-                dying += size[tensors[x]]
-        if replace:
-            need[k] -= dying
-        level += gain[v] - dying
+    need = needs(shop, fallback, row, places)
     started = np.zeros(n, np.bool_)
     waits = shop.waits.copy()
     start = np.full(n, np.int64(-1))
@@ -212,6 +192,38 @@ def schedule_until(shop: Shop, fallback: Integers, rank: Integers, stop: Integer
     if len(duration) == n:
         return start
     return np.concatenate((start, way - way_at[:-1]))
+
+
+@inner
+def accessor_places(shop: Shop, fallback: Integers) -> tuple[Integers, Integers]:
+    """Return where the accessors of each tensor begin, and their places in an order, ascending."""
+    row = np.zeros(len(shop.size) + 1, np.int64)
+    for t in range(len(shop.size)):
+        row[t + 1] = row[t] + shop.accessors[t]
+    fill, places = row[:-1].copy(), np.empty(len(shop.tensors), np.int64)
+    for k in range(len(fallback)):
+        for x in range(shop.tensor_at[fallback[k]], shop.tensor_at[fallback[k] + 1]):
+            t = shop.tensors[x]
+            places[fill[t]] = k
+            fill[t] += 1
+    return row, places
+
+
+@inner
+def needs(shop: Shop, fallback: Integers, row: Integers, places: Integers) -> Integers:
+    """Return the bytes that are allocated at each place of an order, one op after the other."""
+    need, level = np.empty(len(fallback), np.int64), shop.numbers[2]
+    for k in range(len(fallback)):
+        v = fallback[k]
+        need[k] = level + shop.alloc[v]
+        dying = np.int64(0)
+        for x in range(shop.tensor_at[v], shop.tensor_at[v + 1]):
+            if places[row[shop.tensors[x] + 1] - 1] == k:
+                dying += shop.size[shop.tensors[x]]
+        if shop.numbers[3]:  # under `replace`
+            need[k] -= dying
+        level += shop.gain[v] - dying
+    return need
 
 
 @inner
