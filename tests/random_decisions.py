@@ -7,7 +7,7 @@ import numpy as np
 import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.simulator import tables
-from lowtide.solvers.placement.simulator.problem import NEVER, Case
+from lowtide.solvers.placement.simulator.problem import NEVER, SimulatedProblem
 from lowtide.solvers.placement.simulator.simulator import Decisions, stay
 from tests.problems.placement import machine, random_graph, working_set
 
@@ -43,7 +43,7 @@ def random_problem(
     )
 
 
-def random_decisions(case: Case, seed: int, rule: int) -> Decisions:
+def random_decisions(case: SimulatedProblem, seed: int, rule: int) -> Decisions:
     """Absences, anchors, order and barriers at random; by `rule`: bare, emergencies, two demand rules."""
     rng = np.random.default_rng(seed)
     absences, n = len(case.absence_tensor), case.ops

@@ -26,7 +26,7 @@ from .reductions.replicas.share import replicas
 from .reductions.replicas.together import raise_joint_bounds, solve_one
 from .sequences import Solve
 from .serial.search import solve_serial
-from .simulator.problem import Case
+from .simulator.problem import SimulatedProblem
 from .traits import SEVERAL, Trait, traits
 from .whole.event_orders import search_lines
 from .whole.intervals import solve_intervals
@@ -45,7 +45,7 @@ measured on periods of 84 and 226 ops."""
 TERMS_PER_SECOND = 50_000
 """Terms of the windows' model in CP-SAT, built and searched for a first solution in a second."""
 
-Decide = Callable[[Case], Candidates]
+Decide = Callable[[SimulatedProblem], Candidates]
 """Decides what a policy does."""
 
 

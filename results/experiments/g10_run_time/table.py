@@ -31,7 +31,7 @@ import numpy as np
 import lowtide as lt
 
 from ....solvers.placement.policies.flashneuron import allocated
-from ....solvers.placement.simulator.problem import make_case
+from ....solvers.placement.simulator.problem import simulated_problem
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import HERE, Case, read_rows
@@ -116,7 +116,7 @@ def flashneuron(graph: lt.Graph, slow: float, factor: float = 1.0) -> Row:
     channels = tuple(replace(c, bytes_per_s=rate) if "ssd" in (c.src, c.dst) else c for c in machine.channels)
     groups = tuple(replace(g, bytes_per_s=max(g.bytes_per_s, rate)) for g in machine.groups)
     machine = replace(machine, channels=channels, groups=groups)
-    case = make_case(lt.Placement(graph, machine, periodic=True))
+    case = simulated_problem(lt.Placement(graph, machine, periodic=True))
     ends, fault = allocated(case, factor)
     cycles = [round(int(ns) * CLOCK / GB) for ns in (case.duration.sum(), ends.now)]
     return {"ideal": cycles[0], "period": None if fault else cycles[1]}

@@ -18,7 +18,7 @@ import lowtide as lt
 from ....instances import load_problem
 from ....solvers.placement.policies import belady
 from ....solvers.placement.policies.local_search import CHUNKS, FINEST
-from ....solvers.placement.simulator.problem import make_case
+from ....solvers.placement.simulator.problem import simulated_problem
 from ....solvers.placement.simulator.simulator import simulate
 from ...tables.spec import Column, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
@@ -75,7 +75,7 @@ def searched(name: str, spec: str) -> list[Row]:
 def alone(problem: lt.Placement) -> float:
     """Return how many simulations of the same decisions there are per second, in chunks as searched."""
     device = problem.machine.tiers[0].capacity or 0
-    case = make_case(problem, max(FINEST, device // CHUNKS // MIB) * MIB)
+    case = simulated_problem(problem, max(FINEST, device // CHUNKS // MIB) * MIB)
     ((_, decisions),) = belady.decide(case)
     decisions = decisions.with_emergencies()
     count, began = 0, time.process_time()

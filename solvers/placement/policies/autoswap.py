@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import Decisions
 from ..world.channels import channel_back
 from .follow import Candidates, follow
@@ -54,7 +54,7 @@ def solve_autoswap(problem: Placement, context: Context) -> Outcome:
     some, trials = ((options["score"],), 0) if "score" in options else (SCORES, options["trials"])
     random = Random(context.seed)
 
-    def run(case: Case) -> Candidates:
+    def run(case: SimulatedProblem) -> Candidates:
         closed = too_small(case, smallest, shortest)
         yield from decide(case, some, closed)
         for _ in range(trials):
@@ -65,13 +65,13 @@ def solve_autoswap(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, run)
 
 
-def decide(case: Case, some: Sequence[str] = SCORES, closed: Bools | None = None) -> Candidates:
+def decide(case: SimulatedProblem, some: Sequence[str] = SCORES, closed: Bools | None = None) -> Candidates:
     """Return the policy's decisions by each of some scores; `closed`: absences that do not count."""
     for score in some:
         yield score, _decide(case, {score: 1.0}, closed)
 
 
-def too_small(case: Case, smallest: int, shortest: int) -> Bools:
+def too_small(case: SimulatedProblem, smallest: int, shortest: int) -> Bools:
     """Return which absences are of tensors of fewer bytes, or that live for less time (ns)."""
     spans = [(some[0][0], some[-1][0] + 1) for some in case.accesses]
     lives = np.array([case.clock[last] - case.clock[first] for first, last in spans], dtype=np.int64)
@@ -80,7 +80,7 @@ def too_small(case: Case, smallest: int, shortest: int) -> Bools:
     return found
 
 
-def _decide(case: Case, weights: Mapping[str, float], excluded: Bools | None) -> Decisions:
+def _decide(case: SimulatedProblem, weights: Mapping[str, float], excluded: Bools | None) -> Decisions:
     load = case.live.copy()
     closed = np.zeros(len(case.absence_tensor), dtype=np.bool_) if excluded is None else excluded.copy()
     closed[forced_away(case)] = True
@@ -106,7 +106,9 @@ def _decide(case: Case, weights: Mapping[str, float], excluded: Bools | None) ->
     return replace(away, back=_returns(case, away.tier))
 
 
-def weighted(case: Case, weights: Mapping[str, float], load: Integers, alone: bool = False) -> Points:
+def weighted(
+    case: SimulatedProblem, weights: Mapping[str, float], load: Integers, alone: bool = False
+) -> Points:
     """Return per absence the weighted sum of scores, each over its greatest value; `alone`: as it is."""
     total: Points = np.zeros(len(case.absence_tensor), dtype=np.int64)
     for score, weight in weights.items():
@@ -115,7 +117,7 @@ def weighted(case: Case, weights: Mapping[str, float], load: Integers, alone: bo
     return total
 
 
-def scores(case: Case, score: str, load: Integers) -> Integers:
+def scores(case: SimulatedProblem, score: str, load: Integers) -> Integers:
     """Return the score of every absence (step 1)."""
     n = case.ops
     low = case.absence_first + 1
@@ -135,7 +137,7 @@ def scores(case: Case, score: str, load: Integers) -> Integers:
     return np.where(absence < 0, area, absence // 2**10 * case.absence_size)
 
 
-def _returns(case: Case, tier: Integers) -> Integers:
+def _returns(case: SimulatedProblem, tier: Integers) -> Integers:
     """Return the anchors of the returns (step 3), channel by channel."""
     back = np.full(len(tier), -1, dtype=np.int64)
     for x in case.outer:

@@ -26,7 +26,7 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import Decisions, stay
 from .follow import Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
@@ -40,13 +40,13 @@ def furthest(i: int, _: int, use: int) -> tuple[float, int]:
     return use, -i
 
 
-def decide(case: Case) -> Candidates:
+def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     yield "", leave_early(case, evictions(case))
 
 
 def leave_early(
-    case: Case, victims: Mapping[int, int], returns: Mapping[int, int] | None = None
+    case: SimulatedProblem, victims: Mapping[int, int], returns: Mapping[int, int] | None = None
 ) -> Decisions:
     """Return the decisions by which tensors are away in some absences, each from its begin on (step 3).
 
@@ -85,7 +85,7 @@ def leave_early(
     return replace(base, tier=tier, back=back, rank=case.absence_next % case.ops)
 
 
-def evictions(case: Case, choice: Choice = furthest) -> dict[int, int]:
+def evictions(case: SimulatedProblem, choice: Choice = furthest) -> dict[int, int]:
     """Return the absences at which a tensor is evicted, and for which op it makes room (step 1 and 2)."""
     there = _start(case)
     if not case.problem.periodic:
@@ -101,7 +101,7 @@ def evictions(case: Case, choice: Choice = furthest) -> dict[int, int]:
     return found
 
 
-def _start(case: Case) -> set[int]:
+def _start(case: SimulatedProblem) -> set[int]:
     """Return initial tensors that the device holds at the beginning: by first use, as long as they fit."""
     room = case.memory - int(case.births[0] + case.workspace[0])
     there = set()
@@ -113,7 +113,7 @@ def _start(case: Case) -> set[int]:
     return there
 
 
-def _pass(case: Case, there: set[int], choice: Choice) -> tuple[dict[int, int], set[int]]:
+def _pass(case: SimulatedProblem, there: set[int], choice: Choice) -> tuple[dict[int, int], set[int]]:
     """Run through the ops without times; return evictions by absence, and who is there at the end."""
     n, periodic = case.ops, case.problem.periodic
     there = set(there)
@@ -167,7 +167,7 @@ def _pass(case: Case, there: set[int], choice: Choice) -> tuple[dict[int, int], 
     return found, there
 
 
-def absence_at(case: Case, absences: list[int], k: int) -> tuple[int, int] | None:
+def absence_at(case: SimulatedProblem, absences: list[int], k: int) -> tuple[int, int] | None:
     """Return the absence that contains op k, and k counted from the iteration in which the absence begins."""
     n = case.ops
     for g in absences:

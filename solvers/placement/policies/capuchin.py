@@ -51,7 +51,7 @@ from ....formulations.recompute.data import RecomputeData
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..rerunning.dropping import Droppable, droppable, is_dead, may_run_again, with_dropped
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..world.channels import channel_back, channel_out
 from .follow import Candidates
 from .follow_again import NOWHERE, Laid, Trial, absences_within, away_ns, follow_in_turn
@@ -93,7 +93,7 @@ class Remade:
 class Link:
     """Both directions of the way to the nearest outer tier, as swaps are booked on them."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: SimulatedProblem) -> None:
         self.case, self.tier = case, case.outer[0]
         self.busy: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
 
@@ -120,7 +120,7 @@ class Link:
         return start
 
 
-def free_ns(case: Case, absence: int) -> int:
+def free_ns(case: SimulatedProblem, absence: int) -> int:
     """Return the free time of an absence on an idle link."""
     end, start = Link(case).times(absence)
     return start - end
@@ -135,7 +135,7 @@ class Choice:
     enough: int
 
 
-def choose(case: Case, data: RecomputeData | None) -> Choice:
+def choose(case: SimulatedProblem, data: RecomputeData | None) -> Choice:
     """Return the choices of steps 1 to 4, and by step 4 all that could be chosen beyond them."""
     over = case.live > case.memory
     pool = _candidates(case, over)
@@ -185,7 +185,7 @@ def choose(case: Case, data: RecomputeData | None) -> Choice:
     return Choice(found.swapped, found.remade, len(found.swapped) if enough is None else enough)
 
 
-def _candidates(case: Case, over: NDArray[np.bool_]) -> list[int]:
+def _candidates(case: SimulatedProblem, over: NDArray[np.bool_]) -> list[int]:
     """Return the longest absence of each tensor, if it lasts beside an op at which not all fits (step 1)."""
     longest: dict[int, int] = {}
     plain = ~case.persistent[case.absence_tensor] & (case.absence_first >= 0) & (case.absence_next < NEVER)
@@ -196,7 +196,7 @@ def _candidates(case: Case, over: NDArray[np.bool_]) -> list[int]:
     return _helpful(case, over, sorted(longest.values()))
 
 
-def _helpful(case: Case, over: NDArray[np.bool_], some: Sequence[int]) -> list[int]:
+def _helpful(case: SimulatedProblem, over: NDArray[np.bool_], some: Sequence[int]) -> list[int]:
     """Return those of some absences that last beside one of the ops at which not all fits."""
     first, after = (ends[np.array(some, np.int64)] for ends in (case.absence_first + 1, case.absence_next))
     before = np.concatenate((np.zeros(1, np.int64), np.cumsum(over, dtype=np.int64)))  # such ops, by op
@@ -205,7 +205,7 @@ def _helpful(case: Case, over: NDArray[np.bool_], some: Sequence[int]) -> list[i
     return [g for g, k in zip(some, beside.tolist(), strict=True) if k > 0]
 
 
-def trigger(case: Case, absence: int, start: int, ahead: int = 0) -> int:
+def trigger(case: SimulatedProblem, absence: int, start: int, ahead: int = 0) -> int:
     """Return the op in which a swap-in starts, `ahead` copies before `start`; behind the evicted access."""
     first = int(case.absence_first[absence]) + 1
     early = ahead * case.transfer_ns(int(case.absence_size[absence]), case.outer[0] + 1)
@@ -213,7 +213,7 @@ def trigger(case: Case, absence: int, start: int, ahead: int = 0) -> int:
     return min(max(op, first), int(case.absence_next[absence]))
 
 
-def _remade(case: Case, data: RecomputeData, pool: Sequence[int]) -> dict[int, Remade]:
+def _remade(case: SimulatedProblem, data: RecomputeData, pool: Sequence[int]) -> dict[int, Remade]:
     """Return by absence what recomputation knows of its tensor at first, if its writer may run again."""
     of = {(data.tensors[data.values[d.value].tensor][0], d.before, d.behind): d for d in droppable(data)}
     keys = {g: (_tensor(case, g), *_ends(case, g)) for g in pool}
@@ -226,11 +226,11 @@ def _remade(case: Case, data: RecomputeData, pool: Sequence[int]) -> dict[int, R
     return found
 
 
-def _tensor(case: Case, absence: int) -> int:
+def _tensor(case: SimulatedProblem, absence: int) -> int:
     return int(case.tensor[case.absence_tensor[absence]])
 
 
-def _ends(case: Case, absence: int) -> tuple[int, int]:
+def _ends(case: SimulatedProblem, absence: int) -> tuple[int, int]:
     return int(case.absence_first[absence]), int(case.absence_next[absence])
 
 
@@ -270,7 +270,7 @@ def update(t: Remade, chosen: list[Remade], candidates: Sequence[Remade]) -> Non
             x.more_ns = x.ns * times
 
 
-def _trials(first: Case, data: RecomputeData | None) -> Iterator[Trial]:
+def _trials(first: SimulatedProblem, data: RecomputeData | None) -> Iterator[Trial]:
     """Yield sequences of what is enough by the count of bytes, then of more and more."""
     found = choose(first, data)
     most, count, step = len(found.swapped), found.enough, 1

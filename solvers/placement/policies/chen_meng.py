@@ -26,7 +26,7 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from .follow import Candidates, follow
 from .loads import add_load, crossing_absences, forced_away, load_of, swap, turn_of
 
@@ -36,7 +36,7 @@ def solve_chen_meng(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, lambda case: decide(case, context.options["short"]))
 
 
-def decide(case: Case, short: int = 50) -> Candidates:
+def decide(case: SimulatedProblem, short: int = 50) -> Candidates:
     """Return the policy's decisions."""
     load = load_of(case, forced_away(case))
     chosen = []
@@ -49,7 +49,7 @@ def decide(case: Case, short: int = 50) -> Candidates:
     yield "", swap(case, np.array(chosen, dtype=np.int64), just_in_time(case))
 
 
-def long_lived(case: Case, short: int) -> Integers:
+def long_lived(case: SimulatedProblem, short: int) -> Integers:
     """Return the absences of long-lived activations, the longest lifetime first (steps 1 and 2)."""
     crossing = crossing_absences(case, turn_of(case))
     life = np.array(
@@ -63,7 +63,7 @@ def long_lived(case: Case, short: int) -> Integers:
     return by_life[: len(by_life) - len(by_life) * short // 100]
 
 
-def just_in_time(case: Case) -> Integers:
+def just_in_time(case: SimulatedProblem) -> Integers:
     """Return per absence the anchor of the latest op that begins a copy's time before the use (step 3)."""
     near = case.outer[0] + 1
     trip = np.array([case.transfer_ns(size, near) for size in case.absence_size.tolist()], dtype=np.int64)

@@ -32,7 +32,7 @@ from random import Random
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from .belady import Choice, evictions, leave_early
 from .follow import Candidates, follow
 
@@ -42,7 +42,7 @@ def solve_deeptm(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, lambda case: decide(case, context.options["trials"], context.seed))
 
 
-def decide(case: Case, trials: int = 0, seed: int = 0) -> Candidates:
+def decide(case: SimulatedProblem, trials: int = 0, seed: int = 0) -> Candidates:
     """Return the policy's decisions by weights of a quarter, then by random ones."""
     random = Random(seed)
     for trial in range(trials + 1):
@@ -51,7 +51,7 @@ def decide(case: Case, trials: int = 0, seed: int = 0) -> Candidates:
         yield f"weights {words}", leave_early(case, evictions(case, coldest(case, weights)))
 
 
-def coldest(case: Case, weights: Sequence[float]) -> Choice:
+def coldest(case: SimulatedProblem, weights: Sequence[float]) -> Choice:
     """Return what chooses the coldest tensor: weights of accesses, reuse distance, size, uses left."""
     most = max(map(len, case.accesses), default=1)
     least = int(case.size[case.size > 0].min(initial=1 << 62))

@@ -33,13 +33,13 @@ from numpy.typing import NDArray
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
 from ..world.channels import HOST_IN, LOG_COPY, LOG_RUN
 from .follow import MIB, Candidates, follow
 
 Absences = NDArray[np.bool_]
-"""Per absence of a case, whether it is one of them."""
+"""Per absence of a problem, whether it is one of them."""
 
 
 def solve_deepum(problem: Placement, context: Context) -> Outcome:
@@ -48,14 +48,14 @@ def solve_deepum(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, lambda case: decide(case, degree, iterations), chunk=16 * MIB)
 
 
-def decide(case: Case, degree: int = 8, iterations: int | None = None) -> Candidates:
+def decide(case: SimulatedProblem, degree: int = 8, iterations: int | None = None) -> Candidates:
     """Return the policy's decisions."""
     returning = case.absence_next < NEVER
     known = returning if iterations is None else learned(case, degree, iterations)
     yield "", prefetching(case, degree, known)
 
 
-def prefetching(case: Case, degree: int, known: Absences) -> Decisions:
+def prefetching(case: SimulatedProblem, degree: int, known: Absences) -> Decisions:
     """Return the decisions by which what is known is asked for ahead of its op; on demand if nothing is."""
     ahead = np.maximum(2 * (case.absence_next - degree) + 1, 2 * (case.absence_first + 1))
     base = replace(stay(case), victim=tables.LEAST_RECENT, eager=True)
@@ -65,7 +65,7 @@ def prefetching(case: Case, degree: int, known: Absences) -> Decisions:
     return replace(base, back=np.where(known, ahead, -1), rank=rank, spared=degree - 1)
 
 
-def learned(case: Case, degree: int, iterations: int) -> Absences:
+def learned(case: SimulatedProblem, degree: int, iterations: int) -> Absences:
     """Return the absences that ended with a fault in one of so many iterations, each with what it knows."""
     known = np.zeros(len(case.absence_tensor), dtype=np.bool_)
     for _ in range(iterations):

@@ -16,12 +16,12 @@ from dataclasses import replace
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from ..simulator.simulator import stay
 from .follow import MIB, Candidates, follow
 
 
-def decide(case: Case) -> Candidates:
+def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     yield "", replace(stay(case), victim=tables.LEAST_RECENT, eager=True)
 

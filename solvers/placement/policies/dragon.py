@@ -31,7 +31,7 @@ from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import stay
 from .follow import MIB, Candidates, follow
 
@@ -42,13 +42,13 @@ def solve_dragon(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, lambda case: decide(case, ahead), chunk=16 * MIB)
 
 
-def decide(case: Case, ahead: int = 16 * MIB) -> Candidates:
+def decide(case: SimulatedProblem, ahead: int = 16 * MIB) -> Candidates:
     """Return the policy's decisions."""
     base = replace(stay(case), back=read_ahead(case, ahead), rank=case.absence_tensor)
     yield "", replace(base, victim=tables.LEAST_RECENT, eager=True)
 
 
-def read_ahead(case: Case, ahead: int) -> Integers:
+def read_ahead(case: SimulatedProblem, ahead: int) -> Integers:
     """Return per absence the anchor of its first access to a tensor at most so many bytes below, -1: none."""
     end = np.cumsum(case.size)
     low = np.searchsorted(end, end - case.size - ahead, side="right").tolist()

@@ -40,14 +40,14 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import stay
 from .follow import Candidates, DoesNotFit, follow
 from .loads import crossing_absences, early_returns, forced_away, start_tier, turn_of
 from .two_ends import TwoEnds
 
 
-def allocated(case: Case, part: float = 1.0) -> tuple[TwoEnds, str]:
+def allocated(case: SimulatedProblem, part: float = 1.0) -> tuple[TwoEnds, str]:
     """Return an iteration on the two-ended pool with what is offloaded (steps 1 to 4), and why it failed.
 
     `part`: of the device that the budget is of.
@@ -71,7 +71,7 @@ def allocated(case: Case, part: float = 1.0) -> tuple[TwoEnds, str]:
     return ends, ends.carry_out()
 
 
-def decide(case: Case) -> Candidates:
+def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     ends, fault = allocated(case)
     base, turn = stay(case), ends.turn

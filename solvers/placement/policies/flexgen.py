@@ -33,7 +33,7 @@ from ....models.arrays import Integers
 from ....models.derived.backward import first_backward
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from .follow import Candidates, follow
 from .loads import early_returns, swap
 
@@ -62,7 +62,9 @@ def serves(problem: Placement) -> bool:
     return max(reads.values(), default=0) > 1 and first_backward(graph) is None
 
 
-def decide(case: Case, tried: Mapping[str, tuple[float, ...]] = TRIED, *, early: bool = False) -> Candidates:
+def decide(
+    case: SimulatedProblem, tried: Mapping[str, tuple[float, ...]] = TRIED, *, early: bool = False
+) -> Candidates:
     """Return the policy's decisions for all percentages of the classes; once for those that mean the same."""
     kinds = [case.graph.tensors[t].kind for t in case.tensor.tolist()]
     classes = np.array([{"weight": 0, "state": 1}.get(kind, 2) for kind in kinds], dtype=np.int64)
@@ -86,7 +88,7 @@ def decide(case: Case, tried: Mapping[str, tuple[float, ...]] = TRIED, *, early:
 
 
 def _resting(
-    case: Case, classes: Integers, order: Sequence[int], percentages: Sequence[float]
+    case: SimulatedProblem, classes: Integers, order: Sequence[int], percentages: Sequence[float]
 ) -> tuple[NDArray[np.bool_], int]:
     """Return per tensor whether step 1 lets it rest on the GPU, and the bytes of all that do."""
     rests = np.zeros(len(classes), dtype=np.bool_)
@@ -102,7 +104,7 @@ def _resting(
     return rests, sum(kept)
 
 
-def _asked_back(case: Case, classes: Integers) -> Integers:
+def _asked_back(case: SimulatedProblem, classes: Integers) -> Integers:
     """Return per absence the anchor of step 2."""
     read: list[set[int]] = [set() for _ in range(case.ops)]
     for i in np.flatnonzero(classes == 0).tolist():

@@ -9,7 +9,7 @@ from ....formulations.placement.bounds.releases import ideal_time
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..reductions.replicas.together import for_replicas
-from ..simulator.problem import Case, make_case
+from ..simulator.problem import SimulatedProblem, simulated_problem
 from ..simulator.simulator import Decisions, Simulation, simulate
 
 Candidates = Iterable[tuple[str, Decisions]]
@@ -44,7 +44,7 @@ NOT_DECIDED = "the time was up before the policy had decided everything and a pl
 def follow(
     problem: Placement,
     context: Context,
-    decide: Callable[[Case], Candidates],
+    decide: Callable[[SimulatedProblem], Candidates],
     *,
     first: bool = False,
     chunk: int | None = None,
@@ -69,7 +69,7 @@ def follow(
     if "chunk" in context.options:
         chunk = context.options["chunk"] * MIB
     context.careful = True
-    case = make_case(problem, chunk, lambda: context.expired)
+    case = simulated_problem(problem, chunk, lambda: context.expired)
     context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     variants: list[tuple[str, Decisions]] = []
     closest: list[tuple[str, Decisions]] = []

@@ -19,7 +19,7 @@ from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ..reductions.replicas.together import for_replicas
 from ..reductions.reruns import Sequenced, sequenced
-from ..simulator.problem import Case, make_case
+from ..simulator.problem import SimulatedProblem, simulated_problem
 from ..traits import Trait, traits
 from .follow import NOT_DECIDED, Candidates, follow
 
@@ -36,12 +36,12 @@ class Laid:
     case
         Its ops are the runs.
     tensors
-        By tensor of the case, that of the first graph.
+        By tensor of the problem, that of the first graph.
     place
         By op of the first graph, its first run.
     """
 
-    case: Case
+    case: SimulatedProblem
     tensors: tuple[int, ...]
     place: tuple[int, ...]
 
@@ -55,8 +55,8 @@ class Trial:
     decide: Callable[[Laid], Candidates]
 
 
-Trials = Callable[[Case, RecomputeData | None], Iterator[Trial]]
-"""From the case in which each op runs once, and the versions of its tensors (None if no op may run again)."""
+Trials = Callable[[SimulatedProblem, RecomputeData | None], Iterator[Trial]]
+"""From the problem in which each op runs once, and its tensors' versions (None if no op may run again)."""
 
 
 @for_replicas
@@ -93,7 +93,7 @@ def follow_in_turn(problem: Placement, context: Context, trials: Trials) -> Outc
     tried: list[Trial] = []
     late = outcome = Outcome(reason="time", detail=NOT_DECIDED)
     try:
-        first = make_case(once, None, lambda: context.expired)
+        first = simulated_problem(once, None, lambda: context.expired)
         for trial in trials(first, data):
             if context.expired and tried:
                 return late
@@ -110,7 +110,7 @@ def follow_in_turn(problem: Placement, context: Context, trials: Trials) -> Outc
     return outcome
 
 
-def _laid(case: Case, several: Sequenced | None) -> Laid:
+def _laid(case: SimulatedProblem, several: Sequenced | None) -> Laid:
     tensors = case.tensor.tolist()
     if several is None:
         return Laid(case=case, tensors=tuple(tensors), place=all_once(case))
@@ -133,7 +133,7 @@ def _beside_nothing(problem: Placement) -> Placement:
     return replace(problem, machine=machine, start=dict.fromkeys(KINDS, (device,)))
 
 
-def all_once(case: Case) -> tuple[int, ...]:
+def all_once(case: SimulatedProblem) -> tuple[int, ...]:
     """Return the sequence in which each op runs once."""
     return tuple(range(case.ops))
 
@@ -161,6 +161,6 @@ def absences_within(laid: Laid, spans: Sequence[tuple[int, int, int]], *, every:
     return found
 
 
-def away_ns(case: Case, absence: int) -> int:
+def away_ns(case: SimulatedProblem, absence: int) -> int:
     """Return the ns between the ops of an absence, while nothing waits."""
     return int(case.clock[case.absence_next[absence]] - case.clock[case.absence_first[absence] + 1])

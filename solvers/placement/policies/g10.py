@@ -46,7 +46,7 @@ from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import stay
 from ..world.channels import SCALE, SLOW_OUT, channel_back, channel_out
 from .follow import MIB, Candidates, follow
@@ -59,7 +59,7 @@ LINE = 99
 class Ledger:
     """Bytes that each channel can still move during each op, `left`, and those booked (rows: channels)."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: SimulatedProblem) -> None:
         self.case = case
         self.left: Integers = case.rates[:, None] * case.duration[None, :] // SCALE
         self.full = self.left.copy()
@@ -97,7 +97,7 @@ class Ledger:
             self.left[:, op] = np.maximum(left, 0)
 
 
-def decide(case: Case) -> Candidates:
+def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     n, ledger, outside = case.ops, Ledger(case), Outside(case)
     line = case.memory * LINE // 100
@@ -136,7 +136,9 @@ def decide(case: Case) -> Candidates:
     yield "", replace(plan, victim=tables.LEAST_RECENT, eager=True)
 
 
-def _best(case: Case, ledger: Ledger, over: NDArray[np.bool_], open_absences: NDArray[np.bool_]) -> int:
+def _best(
+    case: SimulatedProblem, ledger: Ledger, over: NDArray[np.bool_], open_absences: NDArray[np.bool_]
+) -> int:
     """Return the open absence of the greatest benefit, -1 if none has any (step 3)."""
     n, slow = case.ops, case.outer[-1]
     time_over = np.tile(np.where(over, case.duration, 0), 2)
@@ -162,7 +164,7 @@ def _best(case: Case, ledger: Ledger, over: NDArray[np.bool_], open_absences: ND
     return int(np.lexsort((-area, -benefit))[0])
 
 
-def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, int, int] | None:
+def _accept(case: SimulatedProblem, ledger: Ledger, outside: Outside, g: int) -> tuple[int, int, int] | None:
     """Return tier, op behind the copy and op of the return of an absence, or None if it stays (step 4)."""
     n, size = case.ops, int(case.absence_size[g])
     low, after = int(case.absence_first[g]) + 1, int(case.absence_next[g])
@@ -200,7 +202,7 @@ def _accept(case: Case, ledger: Ledger, outside: Outside, g: int) -> tuple[int, 
     return chosen, finish, back
 
 
-def _op_at(case: Case, time: int) -> int:
+def _op_at(case: SimulatedProblem, time: int) -> int:
     """Return the op that runs at an ideal time."""
     return int(np.searchsorted(case.clock, time, side="right")) - 1
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from .follow import Candidates, follow
 from .layers import heavy_ops
 from .loads import crossing_absences, nothing_moves, swap, turn_of
@@ -33,7 +33,7 @@ def solve_gtbm(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, lambda case: decide(case, context.options["window"]), first=True)
 
 
-def decide(case: Case, window: int = 2) -> Candidates:
+def decide(case: SimulatedProblem, window: int = 2) -> Candidates:
     """Return the policy's decisions."""
     yield "nothing offloaded", nothing_moves(case)
     heavy = heavy_ops(case)

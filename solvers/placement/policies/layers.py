@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....models.arrays import Integers
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from .loads import crossing_absences, turn_of
 
 HEAVY = ("conv", "matmul", "gemm", "linear")
 """What the kinds of compute-heavy ops contain, the first that there is."""
 
 
-def layers(case: Case) -> Integers:
+def layers(case: SimulatedProblem) -> Integers:
     """Return the number of each op's layer, from 0 on."""
     turn = turn_of(case)
     crossing = crossing_absences(case, turn)
@@ -37,12 +37,12 @@ def first_ops(numbers: Integers) -> Integers:
     return np.searchsorted(numbers, np.arange(numbers[-1] + 1)).astype(np.int64)
 
 
-def of_kind(case: Case, word: str) -> NDArray[np.bool_]:
+def of_kind(case: SimulatedProblem, word: str) -> NDArray[np.bool_]:
     """Return which ops have a word in their kinds."""
     return np.array([word in op.kind.lower() for op in case.graph.ops], dtype=np.bool_)
 
 
-def heavy_ops(case: Case) -> Integers:
+def heavy_ops(case: SimulatedProblem) -> Integers:
     """Return the convolutions; without any, matrix products; without those, ops of at least mean duration."""
     for word in HEAVY:
         if (found := of_kind(case, word)).any():

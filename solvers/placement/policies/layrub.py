@@ -26,7 +26,7 @@ import numpy as np
 
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from .follow import Candidates, follow
 from .layers import first_ops, layers
 from .loads import crossing_absences, nothing_moves, swap, turn_of
@@ -37,7 +37,7 @@ def solve_layrub(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, decide, first=True)
 
 
-def decide(case: Case) -> Candidates:
+def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     yield "nothing migrated", nothing_moves(case)
     numbers = layers(case)

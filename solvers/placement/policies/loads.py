@@ -8,11 +8,11 @@ import numpy as np
 
 from ....models.arrays import Integers
 from ....models.derived.backward import first_backward
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import Decisions, stay
 
 
-def turn_of(case: Case) -> int:
+def turn_of(case: SimulatedProblem) -> int:
     """Return the first op of the backward pass.
 
     That of `first_backward`; without such, the op of most live bytes.
@@ -21,31 +21,31 @@ def turn_of(case: Case) -> int:
     return int(np.argmax(case.live)) if found is None else found
 
 
-def crossing_absences(case: Case, turn: int) -> Integers:
+def crossing_absences(case: SimulatedProblem, turn: int) -> Integers:
     """Return the absences of activations that begin before the backward pass and end in it."""
     plain = ~case.persistent[case.absence_tensor] & (case.absence_first >= 0) & (case.absence_next < NEVER)
     return np.flatnonzero(plain & (case.absence_first < turn) & (case.absence_next >= turn))
 
 
-def forced_away(case: Case) -> Integers:
+def forced_away(case: SimulatedProblem) -> Integers:
     """Return the absences of tensors that may not start on the device, from time 0 to their first use."""
     entry = case.absence_first < 0
     return np.flatnonzero(entry & (case.starts[case.absence_tensor] & 1 == 0))
 
 
-def start_tier(case: Case, absence: int) -> int:
+def start_tier(case: SimulatedProblem, absence: int) -> int:
     """Return the nearest outer tier where the tensor of an absence may start."""
     bits = int(case.starts[case.absence_tensor[absence]])
     return next(x for x in (1, 2) if bits >> x & 1)
 
 
-def add_load(case: Case, load: Integers, absence: int, back: int, sign: int) -> None:
+def add_load(case: SimulatedProblem, load: Integers, absence: int, back: int, sign: int) -> None:
     """Add the bytes of an absence's tensor, times `sign`, where it is away until op `back`."""
     for low, high in case.away_ops(absence, back):
         load[low:high] += sign * case.absence_size[absence]
 
 
-def load_of(case: Case, away: Integers) -> Integers:
+def load_of(case: SimulatedProblem, away: Integers) -> Integers:
     """Return the bytes on the device per op if the tensors of some absences are away from end to end."""
     load = case.live.copy()
     for g in away.tolist():
@@ -55,7 +55,7 @@ def load_of(case: Case, away: Integers) -> Integers:
     return load
 
 
-def early_returns(case: Case, away: Integers, least: Integers) -> Integers:
+def early_returns(case: SimulatedProblem, away: Integers, least: Integers) -> Integers:
     """Return per absence the op from which on its tensor is back, as early as memory permits until its use.
 
     Parameters
@@ -65,12 +65,12 @@ def early_returns(case: Case, away: Integers, least: Integers) -> Integers:
     away
         Absences, each of which is away.
     least
-        Per absence of the case, the earliest op to return at.
+        Per absence of the problem, the earliest op to return at.
 
     Returns
     -------
     Integers
-        Per absence of the case; the next use for those that are not away.
+        Per absence of the problem; the next use for those that are not away.
     """
     load, memory = load_of(case, away).tolist(), case.memory
     back = case.absence_next.copy()
@@ -89,7 +89,7 @@ def early_returns(case: Case, away: Integers, least: Integers) -> Integers:
 class Outside:
     """How full the outer tiers are, op by op, as tensors are assigned to them, the nearest tier first."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: SimulatedProblem) -> None:
         self.case = case
         self.used = np.zeros((3, case.ops), dtype=np.int64)
 
@@ -117,7 +117,7 @@ NOTHING = np.array([], dtype=np.int64)
 """No absences."""
 
 
-def swap(case: Case, chosen: Integers, back: Integers) -> Decisions:
+def swap(case: SimulatedProblem, chosen: Integers, back: Integers) -> Decisions:
     """Return the decisions by which the tensors of some absences leave, each when its absence begins.
 
     Parameters
@@ -129,7 +129,7 @@ def swap(case: Case, chosen: Integers, back: Integers) -> Decisions:
         to the next iteration is in a tier where the tensor may start, or stays. Tensors that may not start on
         the device are away besides.
     back
-        Per absence of the case, the anchor from which on it is asked back; -1 on demand.
+        Per absence of the problem, the anchor from which on it is asked back; -1 on demand.
     """
     base, outside = stay(case), Outside(case)
     tier = base.tier.copy()
@@ -147,7 +147,7 @@ def swap(case: Case, chosen: Integers, back: Integers) -> Decisions:
     return replace(base, tier=tier, back=anchors, rank=case.absence_next % case.ops)
 
 
-def nothing_moves(case: Case) -> Decisions:
+def nothing_moves(case: SimulatedProblem) -> Decisions:
     """Return the decisions by which nothing leaves; what starts elsewhere comes as early as is safe."""
     forced = forced_away(case)
     return swap(case, NOTHING, 2 * early_returns(case, forced, case.absence_first + 1))

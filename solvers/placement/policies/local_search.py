@@ -42,7 +42,7 @@ from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..reductions.replicas.together import for_replicas
-from ..simulator.problem import NEVER, Case, make_case
+from ..simulator.problem import NEVER, SimulatedProblem, simulated_problem
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
 from ..simulator.tables import NO_VICTIM
 from ..world.channels import LOG_RUN
@@ -69,7 +69,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     device = problem.machine.tiers[0].capacity or 0
     default = max(FINEST, device // CHUNKS // MIB)
     chunk = context.options.get("chunk", default) * MIB
-    case = make_case(problem, chunk, lambda: context.expired)
+    case = simulated_problem(problem, chunk, lambda: context.expired)
     context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     context.careful = True
     try:
@@ -93,7 +93,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     return Outcome(reason=reason, detail=detail, facts=facts)
 
 
-def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:
+def _start(case: SimulatedProblem, context: Context) -> tuple[Decisions, Simulation | None]:
     """Offer the best plan of a policy that verifies; return its decisions and what they lead to."""
     candidates = [stay(case).with_emergencies()]
     for policy in (belady.decide, autoswap.decide, g10.decide):
@@ -124,7 +124,7 @@ def _start(case: Case, context: Context) -> tuple[Decisions, Simulation | None]:
 
 
 def _round(
-    case: Case,
+    case: SimulatedProblem,
     start: Decisions,
     first: Simulation,
     steps: int,
@@ -173,7 +173,7 @@ def _time(run: Simulation) -> int:
     return run.time
 
 
-def _waits(case: Case, run: Simulation) -> list[int]:
+def _waits(case: SimulatedProblem, run: Simulation) -> list[int]:
     """Return the ops that waited."""
     rows = run.log[run.log[:, 0] == LOG_RUN]
     start = rows[:, 3]
@@ -182,7 +182,9 @@ def _waits(case: Case, run: Simulation) -> list[int]:
     return waited
 
 
-def _move(case: Case, now: Decisions, waits: list[int], fixed: set[int], random: Random) -> Decisions:
+def _move(
+    case: SimulatedProblem, now: Decisions, waits: list[int], fixed: set[int], random: Random
+) -> Decisions:
     """Return the decisions with one change."""
     tier, out, back, rank = now.tier.copy(), now.out.copy(), now.back.copy(), now.rank.copy()
     op = random.choice(waits) if waits and random.random() < 0.5 else random.randrange(case.ops)
@@ -227,7 +229,7 @@ def _move(case: Case, now: Decisions, waits: list[int], fixed: set[int], random:
 
 
 def _set_tier(
-    case: Case,
+    case: SimulatedProblem,
     tier: Integers,
     out: Integers,
     back: Integers,
@@ -245,7 +247,7 @@ def _set_tier(
     tier[g] = to
 
 
-def _around(case: Case, op: int) -> Integers:
+def _around(case: SimulatedProblem, op: int) -> Integers:
     """Return the absences that contain an op, going round included."""
     first, after = case.absence_first, case.absence_next
     found: Integers = np.flatnonzero(

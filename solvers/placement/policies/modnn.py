@@ -35,7 +35,7 @@ import numpy as np
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..reductions.modes import runnable, smallest_modes
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from ..simulator.simulator import Decisions
 from .follow import Candidates, DoesNotFit, follow
 from .loads import forced_away, swap
@@ -53,7 +53,7 @@ def solve_modnn(problem: Placement, context: Context) -> Outcome:
 class Run:
     """An iteration on the pool: who is there, who is away in which absence, and back at which op."""
 
-    def __init__(self, case: Case, there: list[int]) -> None:
+    def __init__(self, case: SimulatedProblem, there: list[int]) -> None:
         self.case, self.pool = case, Pool(case.memory)
         self.modes = np.array(smallest_modes(case.problem), dtype=np.int64)
         self.load = case.in_modes(self.modes).live.copy()
@@ -183,7 +183,7 @@ class Run:
         return replace(swap(case, np.array(list(self.away), dtype=np.int64), back), modes=self.modes)
 
 
-def decide(case: Case) -> Candidates:
+def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     forced = set(case.absence_tensor[forced_away(case)].tolist())
     there = [i for i in np.flatnonzero(case.starts & 1).tolist() if i not in forced]

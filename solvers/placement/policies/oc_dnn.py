@@ -26,7 +26,7 @@ import numpy as np
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import stay
 from .follow import MIB, Candidates, follow
 
@@ -37,7 +37,7 @@ def solve_oc_dnn(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, lambda case: decide(case, hints), chunk=16 * MIB)
 
 
-def decide(case: Case, weights: bool = True) -> Candidates:
+def decide(case: SimulatedProblem, weights: bool = True) -> Candidates:
     """Return the policy's decisions."""
     hinted = case.persistent[case.absence_tensor] & (case.absence_next < NEVER) & weights
     back = np.where(hinted, 2 * (case.absence_next - 1) + 1, -1)

@@ -36,7 +36,7 @@ from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..simulator import tables
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import Decisions
 from .follow import Candidates, DoesNotFit, follow
 from .layers import first_ops, layers
@@ -48,7 +48,7 @@ def solve_sentinel(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, decide)
 
 
-def decide(case: Case) -> Candidates:
+def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions, for each length of intervals (step 5)."""
     numbers = layers(case)
     short = short_lived(case, numbers)
@@ -65,7 +65,7 @@ def decide(case: Case) -> Candidates:
         yield f"{length} layers per interval", plan.decisions()
 
 
-def short_lived(case: Case, numbers: Integers) -> Integers:
+def short_lived(case: SimulatedProblem, numbers: Integers) -> Integers:
     """Return the bytes of short-lived tensors and workspace on the device at each op, or just before."""
     during = case.workspace.copy()
     before = np.zeros_like(during)
@@ -93,7 +93,7 @@ class Intervals:
         Bytes of long-lived tensors on the device at each op if nothing leaves.
     """
 
-    def __init__(self, case: Case, numbers: Integers, room: int, load: Integers) -> None:
+    def __init__(self, case: SimulatedProblem, numbers: Integers, room: int, load: Integers) -> None:
         n, count = case.ops, int(numbers[-1]) + 1
         self.case, self.room, self.load = case, room, load.copy()
         starts = first_ops(numbers)

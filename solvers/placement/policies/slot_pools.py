@@ -19,7 +19,7 @@ import numpy as np
 
 from ....formulations.model import Tick
 from ....models.arrays import Integers
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from .belady import absence_at
 
 Genome = tuple[tuple[int, ...], tuple[int, ...]]
@@ -30,7 +30,7 @@ MOST_SIZES, MOST_COUNTS = 256, 2 * 10**7
 
 
 class Sizes:
-    """The distinct sizes of a case, and how many tensors of each there are, op by op.
+    """The distinct sizes of a problem, and how many tensors of each there are, op by op.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Sizes:
         Per size and op: tensors that the op accesses; tensors that exist.
     """
 
-    def __init__(self, case: Case, most: int = MOST_SIZES) -> None:
+    def __init__(self, case: SimulatedProblem, most: int = MOST_SIZES) -> None:
         n = case.ops
         distinct = np.unique(case.size[case.size > 0])
         step = -(-len(distinct) // max(1, min(most, MOST_COUNTS // n))) or 1
@@ -133,7 +133,7 @@ class Planner:
         By absence, the op from which on its tensor may return.
     """
 
-    def __init__(self, case: Case, sizes: Sizes, genome: Genome) -> None:
+    def __init__(self, case: SimulatedProblem, sizes: Sizes, genome: Genome) -> None:
         classes, slots = genome
         self.case = case
         self.pool_of = [classes[x] if x >= 0 else -1 for x in sizes.of.tolist()]

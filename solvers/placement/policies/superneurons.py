@@ -38,7 +38,7 @@ from ....formulations.recompute.data import RecomputeData
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..rerunning.dropping import Droppable, droppable, with_dropped
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from .follow import Candidates
 from .follow_again import NOWHERE, Laid, Trial, all_once, follow_in_turn
 from .layers import heavy_ops
@@ -50,7 +50,7 @@ def solve_superneurons(problem: Placement, context: Context) -> Outcome:
     return follow_in_turn(problem, context, partial(_trials, form=context.options["recomputation"]))
 
 
-def _trials(first: Case, data: RecomputeData | None, form: str) -> Iterator[Trial]:
+def _trials(first: SimulatedProblem, data: RecomputeData | None, form: str) -> Iterator[Trial]:
     """Yield liveness alone, with offloading, and with recomputation."""
     turn = turn_of(first)
     heavy = [op for op in heavy_ops(first).tolist() if op < turn]

@@ -42,7 +42,7 @@ from ....models.derived.reordered import in_order
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..reductions.orders import Order, crossed, mutated, of_first
-from ..simulator.problem import Case, make_case
+from ..simulator.problem import SimulatedProblem, simulated_problem
 from ..simulator.simulator import Decisions, simulate
 from .belady import evictions, leave_early
 from .follow import MIB, Candidates, DoesNotFit, follow
@@ -103,8 +103,8 @@ def best_order(
     graph, random = problem.graph, Random(seed)
 
     @lru_cache(1)
-    def world(order: Order) -> tuple[Case, Sizes]:
-        case = make_case(replace(problem, graph=in_order(graph, order)), chunk, expired)
+    def world(order: Order) -> tuple[SimulatedProblem, Sizes]:
+        case = simulated_problem(replace(problem, graph=in_order(graph, order)), chunk, expired)
         return case, Sizes(case)
 
     def price(member: Ordered) -> int:
@@ -131,7 +131,7 @@ def best_order(
     return best if times[best] < FAILS else None
 
 
-def decide(case: Case, population: int = 12, generations: int = 10, seed: int = 0) -> Candidates:
+def decide(case: SimulatedProblem, population: int = 12, generations: int = 10, seed: int = 0) -> Candidates:
     """Return the decisions of the first plans, and of the best that the search finds."""
     sizes = Sizes(case)
     times: dict[Genome, int] = {}
@@ -148,15 +148,15 @@ def decide(case: Case, population: int = 12, generations: int = 10, seed: int = 
         yield "", planned(case, sizes, best)
 
 
-def _known(case: Case, genome: Genome) -> Candidates:
+def _known(case: SimulatedProblem, genome: Genome) -> Candidates:
     """Return the decisions of a memory plan."""
     yield "", planned(case, Sizes(case), genome)
 
 
 def search_plans(
-    case: Case, sizes: Sizes, times: dict[Genome, int], extent: tuple[int, int], random: Random
+    case: SimulatedProblem, sizes: Sizes, times: dict[Genome, int], extent: tuple[int, int], random: Random
 ) -> list[Genome]:
-    """Return the memory plans that live at the end of a search in the case's order, the best first."""
+    """Return the memory plans that live at the end of a search in the problem's order, the best first."""
 
     def child(living: Sequence[Genome]) -> Genome | None:
         return sizes.repaired(*bred(random, *_parents(random, times, living)))
@@ -219,13 +219,13 @@ def first_plans(sizes: Sizes, tick: Tick) -> list[Genome]:
     return list(dict.fromkeys(plan for plan in plans if plan is not None))
 
 
-def planned(case: Case, sizes: Sizes, genome: Genome) -> Decisions:
+def planned(case: SimulatedProblem, sizes: Sizes, genome: Genome) -> Decisions:
     """Return the decisions of the planner on a memory plan."""
     planner = Planner(case, sizes, genome)
     return leave_early(case, planner.victims, planner.returns)
 
 
-def _time(case: Case, decisions: Decisions) -> int:
+def _time(case: SimulatedProblem, decisions: Decisions) -> int:
     """Return the time of decisions in ns; `FAILS` where they do not fit."""
     found = simulate(case, decisions).time
     return FAILS if found is None else found

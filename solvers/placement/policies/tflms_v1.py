@@ -31,7 +31,7 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from .follow import Candidates, follow
 from .loads import nothing_moves, swap, turn_of
 
@@ -62,7 +62,7 @@ def solve_tflms_v1(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, lambda case: decide(case, settings), first=True)
 
 
-def decide(case: Case, settings: Settings = PUBLISHED) -> Candidates:
+def decide(case: SimulatedProblem, settings: Settings = PUBLISHED) -> Candidates:
     """Return the policy's decisions."""
     yield "nothing swapped", nothing_moves(case)
     chosen = swapped(case, settings)
@@ -75,7 +75,7 @@ def decide(case: Case, settings: Settings = PUBLISHED) -> Candidates:
     yield "", swap(case, chosen, back)
 
 
-def swapped(case: Case, settings: Settings) -> Integers:
+def swapped(case: SimulatedProblem, settings: Settings) -> Integers:
     """Return the absences in which tensors are away (step 2)."""
     turn = turn_of(case)
     first, after = case.absence_first, case.absence_next
@@ -93,7 +93,7 @@ def swapped(case: Case, settings: Settings) -> Integers:
 class Flow:
     """The ops that use what an op made last, and the ops that an op depends on."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: SimulatedProblem) -> None:
         self.turn, self.tick = turn_of(case), case.tick
         self.users: list[list[int]] = [[] for _ in case.graph.ops]
         self.made_by: list[list[int]] = [[] for _ in case.graph.ops]

@@ -38,7 +38,7 @@ import numpy as np
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ..simulator.problem import NEVER, Case
+from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import Decisions
 from .follow import Candidates, DoesNotFit, follow
 from .loads import nothing_moves, swap
@@ -68,7 +68,7 @@ def solve_tflms_v2(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, decide, first=True)
 
 
-def decide(case: Case) -> Candidates:
+def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     yield "nothing swapped", nothing_moves(case)
     rewriting = Rewriting(case)
@@ -107,9 +107,9 @@ def largest(low: int, high: int, passes: Callable[[int], bool]) -> int:
 
 
 class Rewriting:
-    """What the parameters make of a case."""
+    """What the parameters make of a problem."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: SimulatedProblem) -> None:
         self.case, self.flow = case, Flow(case)
         plain = (
             ~case.persistent[case.absence_tensor] & (case.absence_first >= 0) & (case.absence_next < NEVER)

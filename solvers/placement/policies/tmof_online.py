@@ -40,7 +40,7 @@ from ...context import Context, Outcome
 from ..reductions.replicas.runtime import carry_out
 from ..reductions.replicas.share import Replicas, replicas
 from ..reductions.replicas.together import raise_joint_bounds
-from ..simulator.problem import NEVER, Case, make_case
+from ..simulator.problem import NEVER, SimulatedProblem, simulated_problem
 from ..simulator.simulator import Decisions, simulate, stay
 from .follow import MIB, NOT_DECIDED, follow
 from .loads import Outside, add_load, early_returns, forced_away, start_tier
@@ -65,7 +65,7 @@ def solve_tmof_online(problem: Placement, context: Context) -> Outcome:
 def _together(found: Replicas, context: Context, share: str, ahead: int) -> Outcome:
     """Offer the plan of several GPUs."""
     chunk = context.options["chunk"] * MIB if "chunk" in context.options else None
-    case = make_case(found.alone, chunk, lambda: context.expired)
+    case = simulated_problem(found.alone, chunk, lambda: context.expired)
     many = len(found.lanes)
     plans: list[Plan] = []
     emergencies = evictions = 0
@@ -87,7 +87,7 @@ def _together(found: Replicas, context: Context, share: str, ahead: int) -> Outc
     return Outcome(detail=context.refused, facts={"emergencies": emergencies, "evictions": evictions})
 
 
-def decide(case: Case, *, turn: tuple[int, int] = (0, 1), ahead: int = 1) -> Decisions:
+def decide(case: SimulatedProblem, *, turn: tuple[int, int] = (0, 1), ahead: int = 1) -> Decisions:
     """Return the policy's decisions.
 
     Parameters

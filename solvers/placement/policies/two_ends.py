@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from .pool import WORKSPACE, Pool
 
 
@@ -47,7 +47,7 @@ class TwoEnds:
         ns: the end of the iteration, or when it failed.
     """
 
-    def __init__(self, case: Case, leaving: Mapping[int, int], turn: int, footprint: int) -> None:
+    def __init__(self, case: SimulatedProblem, leaving: Mapping[int, int], turn: int, footprint: int) -> None:
         self.case, self.leaving, self.turn, self.footprint = case, leaving, turn, footprint
         self.pool, self.there = Pool(case.memory), {WORKSPACE}
         self.now, self.ends = 0, [0, 0]  # of the last copy out and in

@@ -37,7 +37,7 @@ from ....models.arrays import Integers
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ..reductions.modes import fastest_modes, next_smaller, smallest_modes
-from ..simulator.problem import Case
+from ..simulator.problem import SimulatedProblem
 from ..simulator.simulator import Decisions, simulate
 from .follow import Candidates, DoesNotFit, follow
 from .layers import first_ops, layers, of_kind
@@ -53,7 +53,7 @@ def solve_vdnn(problem: Placement, context: Context) -> Outcome:
 
 
 def decide(
-    case: Case, offload: str = "dynamic", algorithms: str = "fastest", barrier: bool = True
+    case: SimulatedProblem, offload: str = "dynamic", algorithms: str = "fastest", barrier: bool = True
 ) -> Candidates:
     """Return the policy's decisions."""
     crossing = crossing_absences(case, turn_of(case))
@@ -77,7 +77,7 @@ def decide(
         yield f"{name}, least workspace", some
 
 
-def _downgraded(case: Case, decisions: Decisions) -> Decisions:
+def _downgraded(case: SimulatedProblem, decisions: Decisions) -> Decisions:
     """Return the decisions with smaller modes of the ops before which nothing goes on (step 6)."""
     assert decisions.modes is not None
     modes = decisions.modes.copy()
@@ -90,7 +90,7 @@ def _downgraded(case: Case, decisions: Decisions) -> Decisions:
     return replace(decisions, modes=modes)
 
 
-def _layers(case: Case, chosen: Integers, barrier: bool) -> Decisions:
+def _layers(case: SimulatedProblem, chosen: Integers, barrier: bool) -> Decisions:
     back = np.maximum(2 * (case.absence_next - 1) + 1, 0)
     numbers = layers(case)
     back[chosen] = prefetches(case, numbers, chosen)
@@ -105,7 +105,7 @@ def _layers(case: Case, chosen: Integers, barrier: bool) -> Decisions:
     return replace(base, out=out, barrier=waits)
 
 
-def prefetches(case: Case, numbers: Integers, chosen: Integers) -> Integers:
+def prefetches(case: SimulatedProblem, numbers: Integers, chosen: Integers) -> Integers:
     """Return the anchors at which the chosen absences are asked back; -1: on demand (step 3)."""
     waiting: dict[int, list[int]] = {}
     for place, g in enumerate(chosen.tolist()):

@@ -39,7 +39,7 @@ SHORTEST_GAP = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class SimulatedProblem:
     """A problem as arrays.
 
     Attributes
@@ -199,8 +199,8 @@ class Case:
         ]
         return 2 * (self.absence_first + 1) - np.array(reads, dtype=np.int64)
 
-    def in_modes(self, chosen: Integers) -> Case:
-        """Return the case of ops in other modes."""
+    def in_modes(self, chosen: Integers) -> SimulatedProblem:
+        """Return the problem with ops in other modes."""
         table = self.table.copy()
         return replace(self, table=table, modes=chosen, duration=_set_modes(table, self.graph, chosen))
 
@@ -219,9 +219,9 @@ class Case:
         return int(self.table[D.latency, channel]) + -(-nbytes * SCALE // max(rate, 1))
 
 
-def make_case(
+def simulated_problem(
     problem: Placement, chunk: int | None = None, expired: Callable[[], bool] = lambda: False
-) -> Case:
+) -> SimulatedProblem:
     """Return the arrays of a problem.
 
     Parameters
@@ -232,7 +232,7 @@ def make_case(
         Most bytes per copy (more, if that were too many copies); None, or a problem of whole tensors: tensors
         move whole.
     expired
-        Whether the time is up: then the case's `tick` raises.
+        Whether the time is up: then `tick` raises.
     """
     problem, restored = as_inputs(problem)
     graph, n = problem.graph, len(problem.graph.ops)
@@ -304,7 +304,7 @@ def make_case(
     for t, tier in idle:
         table[D.capacity, tier] -= graph.tensors[t].nbytes
     rows = np.array(absences, dtype=np.int64).reshape(-1, 3)
-    return Case(
+    return SimulatedProblem(
         problem=problem,
         restored=restored,
         table=table,

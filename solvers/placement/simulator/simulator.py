@@ -1,6 +1,6 @@
 """The simulator of decisions: who leaves the device when, and to where, becomes an exact plan.
 
-*Decisions* say for every absence of a case (`problem`) whether the tensor is away in it, in which
+*Decisions* say for every absence of a simulated problem whether the tensor is away in it, in which
 tier, from which *anchor* it is written there and from which on it is asked back. Anchors follow the ops: 2 k
 is the instant when op k - 1 has ended and op k is next, 2 k + 1 the start of op k; numbers from 2 n on belong
 to the next iteration. The rest is determined:
@@ -53,7 +53,7 @@ from ..world.channels import (
 )
 from ..world.emission import plan_of_log
 from . import simulator_kernel, tables
-from .problem import NEVER, Case
+from .problem import NEVER, SimulatedProblem
 from .tables import D, Knobs, S, X
 
 ITERATIONS = 12
@@ -88,7 +88,7 @@ class Decisions:
     spared
         How many ops behind the next one keep their tensors.
     modes
-        Per op, the number of its mode; None: those of the case.
+        Per op, the number of its mode; None: those of the problem.
     """
 
     tier: Integers
@@ -106,7 +106,7 @@ class Decisions:
         return self if self.victim else replace(self, victim=tables.FURTHEST)
 
 
-def stay(case: Case) -> Decisions:
+def stay(case: SimulatedProblem) -> Decisions:
     """Return the decisions by which nothing leaves, and what is away at the beginning comes on demand."""
     absences = len(case.absence_tensor)
     zeros = np.zeros(absences, dtype=np.int64)
@@ -133,7 +133,7 @@ class Simulation:
         How often a deadlock was resolved; victims that a rule named. Of the iteration that is the period.
     """
 
-    case: Case
+    case: SimulatedProblem
     time: int | None
     stuck: int | None
     emergencies: int
@@ -156,16 +156,16 @@ class Simulation:
         return self.case.restored(_plan(self))
 
 
-def simulate(case: Case, decisions: Decisions) -> Simulation:
+def simulate(case: SimulatedProblem, decisions: Decisions) -> Simulation:
     """Carry out decisions.
 
     Examples
     --------
     >>> import lowtide as lt
     >>> from lowtide.solvers.placement.simulator.simulator import simulate, stay
-    >>> from lowtide.solvers.placement.simulator.problem import make_case
+    >>> from lowtide.solvers.placement.simulator.problem import simulated_problem
     >>> problem = lt.Placement(lt.load("gen:chain?n=5&seed=1"), lt.load_machine("a100-40g-pcie3"))
-    >>> run = simulate(make_case(problem), stay(make_case(problem)))
+    >>> run = simulate(simulated_problem(problem), stay(simulated_problem(problem)))
     >>> run.time == sum(op.duration_ns for op in problem.graph.ops)
     True
     """
@@ -212,7 +212,7 @@ def simulate(case: Case, decisions: Decisions) -> Simulation:
     )
 
 
-def _events(case: Case, decisions: Decisions) -> Integers:
+def _events(case: SimulatedProblem, decisions: Decisions) -> Integers:
     """Return the events of an iteration in their order: columns of (anchor, kind, absence, turn, tier)."""
     n = case.ops
     away = np.flatnonzero(decisions.tier > 0)
@@ -235,7 +235,7 @@ def _events(case: Case, decisions: Decisions) -> Integers:
     return np.ascontiguousarray(np.stack((place, kind, absence, turn, tier))[:, order])
 
 
-def _starts(case: Case, decisions: Decisions) -> Integers:
+def _starts(case: SimulatedProblem, decisions: Decisions) -> Integers:
     """Return in which tier every initial tensor starts.
 
     In the order of first use: where the decisions have it, else on the device, else in the nearest tier,

@@ -6,7 +6,7 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.instances.transforms.compress import compressed
 from lowtide.solvers.placement.policies.loads import turn_of
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 from tests.effort import seeds
 from tests.problems.placement import machine, random_training
 
@@ -42,7 +42,7 @@ def test_the_rest_is_as_it_was(seed: int) -> None:
     for op, before in zip(kept, graph.ops, strict=True):
         assert (op.name, op.writes, op.duration_ns) == (before.name, before.writes, before.duration_ns)
         assert tuple(unpacked.get(t, t) for t in op.reads) == before.reads
-    turn = turn_of(make_case(lt.Placement(graph, machine(10**6, None))))
+    turn = turn_of(simulated_problem(lt.Placement(graph, machine(10**6, None))))
     again = {
         t
         for op in graph.ops[:turn]

@@ -212,7 +212,7 @@ def test_taped_chains_run_on_any_machine() -> None:
     assert problem.may_start("input") == ("memory",)
     assert replace(problem, whole=True).machine == problem.machine
     assert replace(problem, machine=machine) == problem
-    with pytest.raises(lt.InstanceError, match=r"'gpu0', expected one of \['gpu', 'host', 'ssd'\]"):
+    with pytest.raises(lt.InstanceError, match="'gpu0', did you mean gpu\\?"):
         replace(problem, machine=machine, start={"input": ("gpu0",)})
     assert lt.Placement(graph, machine, recompute=True).may_start("input") == ("ssd",)
     assert lt.Placement(graph, machine).machine == machine

@@ -15,7 +15,7 @@ from lowtide.solvers.placement.policies.capuchin import Link, Remade, choose, tr
 from lowtide.solvers.placement.policies.follow_again import Laid, _laid, absences_within
 from lowtide.solvers.placement.reductions.reruns import sequenced
 from lowtide.solvers.placement.rerunning.dropping import Droppable, droppable, with_dropped
-from lowtide.solvers.placement.simulator.problem import NEVER, Case, make_case
+from lowtide.solvers.placement.simulator.problem import NEVER, SimulatedProblem, simulated_problem
 from tests.effort import seeds
 from tests.random_decisions import random_problem
 from tests.solvers.placement.graphs import network, random_network, small
@@ -99,7 +99,7 @@ def test_copies_on_the_link_do_not_overlap() -> None:
             assert all(a[1] <= b[0] for a, b in pairwise(side))
 
 
-def six_layers(rate: int) -> tuple[Case, RecomputeData]:
+def six_layers(rate: int) -> tuple[SimulatedProblem, RecomputeData]:
     """Return six layers of 10 bytes, three of which must leave; the times of the first five differ."""
     graph = network("RRRRRR")
     times = (1000, 100, 100, 4000, 4000, *[1000] * 7)
@@ -109,7 +109,7 @@ def six_layers(rate: int) -> tuple[Case, RecomputeData]:
     return first_case(again(graph, 30, rate)), data_of(graph)
 
 
-def chosen(case: Case, data: RecomputeData | None) -> tuple[list[str], int]:
+def chosen(case: SimulatedProblem, data: RecomputeData | None) -> tuple[list[str], int]:
     """Return what is chosen, s for swapped, r for runs again, and how many are enough."""
     found = choose(case, data)
     names = [
@@ -166,7 +166,7 @@ def test_what_helps_lasts_beside_an_op_at_which_not_all_fits() -> None:
     """In periods absences last to the next iteration, too."""
     rng, met = Random(3), set()
     for seed in seeds(40):
-        case = make_case(random_problem(seed, 4 + seed % 9))
+        case = simulated_problem(random_problem(seed, 4 + seed % 9))
         some = np.flatnonzero((case.absence_first >= 0) & (case.absence_next < NEVER)).tolist()
         over = np.array([rng.random() < 0.2 for _ in range(case.ops)])
         helpful = [

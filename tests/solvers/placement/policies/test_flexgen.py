@@ -11,7 +11,7 @@ from lowtide.instances.generators import generate
 from lowtide.models.opt import OPT, Decoder
 from lowtide.solvers.placement.policies import flexgen
 from lowtide.solvers.placement.reductions import relays
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 
 LAYERS = 4
 MODEL = Decoder(layers=LAYERS, hidden=OPT["opt-1.3b"].hidden, heads=OPT["opt-1.3b"].heads)
@@ -110,7 +110,7 @@ def test_no_plan_is_faster_than_the_sum_of_the_steps_bounds(layers: int, prefill
 
 def test_fractions_of_each_class_rest() -> None:
     graph = _graph()
-    case = make_case(_on(graph, LARGE, start="gpu"))
+    case = simulated_problem(_on(graph, LARGE, start="gpu"))
     for percentages in ((50, 0, 100), (25, 75, 0), (100, 100, 100), (0, 0, 0)):
         tried = {name: (p,) for name, p in zip(flexgen.CLASSES, percentages, strict=True)}
         ((name, decisions),) = flexgen.decide(case, tried)
@@ -130,14 +130,16 @@ def test_fractions_of_each_class_rest() -> None:
 def test_a_layer_rests_as_soon_as_the_fraction_has_room(
     layers: int, percent: int, resting: list[int]
 ) -> None:
-    case = make_case(_on(generate("flexgen", model="opt-1.3b", layers=layers, new=2, batches=1), LARGE))
+    case = simulated_problem(
+        _on(generate("flexgen", model="opt-1.3b", layers=layers, new=2, batches=1), LARGE)
+    )
     ((_, decisions),) = flexgen.decide(case, {"weights": (percent,), "cache": (0,), "states": (0,)})
     away = {case.graph.tensors[int(case.tensor[i])].name for i in case.absence_tensor[decisions.tier > 0]}
     assert [j for j in range(layers) if f"w{j}" not in away] == resting
 
 
 def test_weights_are_asked_back_as_the_layer_before_begins() -> None:
-    case = make_case(_on(_graph(), LARGE))
+    case = simulated_problem(_on(_graph(), LARGE))
     ((_, decisions),) = flexgen.decide(case, {"weights": (0,), "cache": (0,), "states": (100,)})
     names = [case.graph.tensors[t].name for t in case.tensor.tolist()]
     op = {o.name: k for k, o in enumerate(case.graph.ops)}
@@ -154,7 +156,7 @@ def test_weights_are_asked_back_as_the_layer_before_begins() -> None:
 def test_layers_are_told_by_weights_though_the_first_op_has_none() -> None:
     weights = [lt.Tensor(name=f"w{j}", nbytes=8, kind="weight", initial=True, final=True) for j in range(2)]
     ops = [lt.Op(name="tokens"), *(lt.Op(name=f"l{k}", reads=(k % 2,)) for k in range(4))]
-    case = make_case(_on(lt.Graph(name="two", tensors=tuple(weights), ops=tuple(ops)), LARGE))
+    case = simulated_problem(_on(lt.Graph(name="two", tensors=tuple(weights), ops=tuple(ops)), LARGE))
     ((_, decisions),) = flexgen.decide(case, {"weights": (0,), "cache": (0,), "states": (0,)})
     back = {int(until): int(decisions.back[g]) for g, until in enumerate(case.absence_next)}
     assert back[4] == 2 * 3 + 1  # for the last op, as the layer before begins

@@ -12,7 +12,7 @@ from lowtide.solvers.placement.policies.belady import evictions
 from lowtide.solvers.placement.policies.follow import MIB
 from lowtide.solvers.placement.policies.g10 import Ledger
 from lowtide.solvers.placement.policies.loads import turn_of
-from lowtide.solvers.placement.simulator.problem import NEVER, make_case
+from lowtide.solvers.placement.simulator.problem import NEVER, simulated_problem
 from lowtide.solvers.placement.simulator.simulator import simulate
 from tests.problems.placement import machine, random_graph, random_training, training_problem, working_set
 from tests.random_decisions import random_problem
@@ -54,14 +54,14 @@ def test_vdnn_waits_for_the_slower_of_op_and_copy() -> None:
 
 def test_belady_evicts_what_is_used_last() -> None:
     problem = lt.Placement(chain(), machine(30, None, ssd=False))
-    case = make_case(problem)
+    case = simulated_problem(problem)
     found = evictions(case)
     assert [(int(case.tensor[case.absence_tensor[g]]), op) for g, op in found.items()] == [(0, 3)]
     assert lt.solve(problem, "belady").objective == 8000 + 1000  # f3 waits for the rest of the copy of x0
 
 
 def test_the_ledger_never_books_more_than_bandwidth_times_time() -> None:
-    case = make_case(lt.Placement(chain(6), machine(40, None)))
+    case = simulated_problem(lt.Placement(chain(6), machine(40, None)))
     ledger, rng = Ledger(case), np.random.default_rng(1)
     for _ in range(60):
         channel, op = int(rng.integers(0, 4)), int(rng.integers(0, 20))
@@ -76,11 +76,11 @@ def test_the_ledger_never_books_more_than_bandwidth_times_time() -> None:
 
 
 def test_the_turn_is_behind_the_loss() -> None:
-    assert turn_of(make_case(lt.Placement(chain(), machine(40, None)))) == 5
+    assert turn_of(simulated_problem(lt.Placement(chain(), machine(40, None)))) == 5
 
 
 def test_autoswap_scores() -> None:
-    case = make_case(lt.Placement(chain(), machine(40, None, ssd=False)))
+    case = simulated_problem(lt.Placement(chain(), machine(40, None, ssd=False)))
     absences = case.absence_next - case.absence_first - 1
     trip = 2000 + 1667
     assert scores(case, "doa", case.live).tolist() == (1000 * absences - trip).tolist()
@@ -91,7 +91,7 @@ def test_autoswap_scores() -> None:
 @pytest.mark.parametrize("score", ["doa", "wdoa"])
 def test_on_nested_absences_autoswap_takes_those_of_belady(score: str) -> None:
     for memory in (30, 40, 50, 60):
-        case = make_case(lt.Placement(chain(7), machine(memory, None)))
+        case = simulated_problem(lt.Placement(chain(7), machine(memory, None)))
         ((_, furthest),) = belady.decide(case)
         ((_, longest),) = autoswap.decide(case, (score,))
         assert (furthest.tier == longest.tier).all()
@@ -100,7 +100,7 @@ def test_on_nested_absences_autoswap_takes_those_of_belady(score: str) -> None:
 
 def test_autoswap_weighs_scores_and_leaves_out_what_is_small() -> None:
     for seed in range(24):
-        case = make_case(training_problem(seed))
+        case = simulated_problem(training_problem(seed))
         for score in SCORES:  # one weight, others 0: the choice of the score alone
             alone = weighted(case, {name: float(name == score) for name in SCORES}, case.live)
             points = scores(case, score, case.live)
@@ -123,7 +123,7 @@ def test_autoswap_weighs_scores_and_leaves_out_what_is_small() -> None:
         (30, {"shortest": 6000}, [0]),
         (30, {"shortest": 9000}, []),
     ):
-        case = make_case(lt.Placement(graph, machine(device, None, ssd=False)))
+        case = simulated_problem(lt.Placement(graph, machine(device, None, ssd=False)))
         closed = too_small(case, limits.get("smallest", 0), limits.get("shortest", 0))
         ((_, decisions),) = autoswap.decide(case, ("doa",), closed)
         assert case.absence_tensor[decisions.tier > 0].tolist() == away
@@ -133,7 +133,7 @@ def test_deeptm_by_reuse_distance_alone_is_belady() -> None:
     moved = 0
     for seed in range(40):
         for make in (training_problem, random_problem):
-            case = make_case(make(seed))
+            case = simulated_problem(make(seed))
             found = belady.evictions(case)
             assert belady.evictions(case, deeptm.coldest(case, (0, 1, 0, 0))) == found, seed
             moved += bool(found)
@@ -149,7 +149,7 @@ def test_deeptm_migrates_the_coldest_by_each_feature() -> None:
         lt.Op(name=f"op{k}", reads=reads, writes=() if made is None else (made,), duration_ns=1000)
         for k, (reads, made) in enumerate(accesses)
     )
-    case = make_case(on_host(lt.Graph(name="heat", tensors=tensors, ops=ops), 25))
+    case = simulated_problem(on_host(lt.Graph(name="heat", tensors=tensors, ops=ops), 25))
     often, near, small, left = (
         {int(case.absence_tensor[g]) for g in belady.evictions(case, deeptm.coldest(case, weights))}
         for weights in np.eye(4).tolist()
@@ -170,7 +170,7 @@ def test_deepum_learns_what_faults() -> None:
                 *(lt.solve(problem, "deepum", options={"iterations": str(k)}) for k in (0, 1, 20)),
             ]
             assert results[0].plan == results[1].plan
-            case = make_case(problem, MIB)
+            case = simulated_problem(problem, MIB)
             known = deepum.learned(case, 8, 20)
             demand = deepum.returned(simulate(case, deepum.prefetching(case, 8, known & False)))
             assert (deepum.learned(case, 8, 1) == demand).all()
@@ -185,7 +185,7 @@ def test_deepum_learns_what_faults() -> None:
 
 def test_deepum_asks_for_what_has_faulted_alone() -> None:
     # On demand f3 evicts x0, b2 finds x2 and x1 there, and b0 faults.
-    case = make_case(lt.Placement(chain(), machine(30, None, ssd=False)))
+    case = simulated_problem(lt.Placement(chain(), machine(30, None, ssd=False)))
     ((_, decisions),) = deepum.decide(case, 2, 1)
     (asked,) = np.flatnonzero(decisions.back >= 0).tolist()
     assert (int(case.tensor[case.absence_tensor[asked]]), int(case.absence_next[asked])) == (0, 7)
@@ -246,7 +246,7 @@ def test_flashneurons_allocator_fails_where_the_published_one_fails(
         replace(c, bytes_per_s=16 * 2**30 // 5) if "ssd" in (c.src, c.dst) else c for c in bench.channels
     )
     graph = lt.load(f"catalogue:g10/{workload}")
-    case = make_case(lt.Placement(graph, replace(bench, channels=channels), periodic=True))
+    case = simulated_problem(lt.Placement(graph, replace(bench, channels=channels), periodic=True))
     ends, fault = flashneuron.allocated(case)
     if published is None:
         assert "finds no hole" in fault
@@ -259,7 +259,7 @@ def test_g10_takes_a_copy_within_one_op_for_a_full_channel() -> None:
     # A copy of 10 bytes takes 10 000 ns to the SSD. The most bytes live are 40, at f3 and the loss.
     def tiers(duration: int, host: int) -> list[int]:
         ops = tuple(replace(op, duration_ns=duration) for op in chain().ops)
-        case = make_case(lt.Placement(replace(chain(), ops=ops), machine(31, host)))
+        case = simulated_problem(lt.Placement(replace(chain(), ops=ops), machine(31, host)))
         ((_, decisions),) = g10.decide(case)
         return sorted(decisions.tier[decisions.tier > 0].tolist())
 
@@ -271,7 +271,7 @@ def test_g10_takes_a_copy_within_one_op_for_a_full_channel() -> None:
 
 def test_g10_leaves_for_the_host_only_while_it_has_room() -> None:
     ops = tuple(replace(op, duration_ns=100_000) for op in chain(6).ops)
-    case = make_case(lt.Placement(replace(chain(6), ops=ops), machine(41, 20)))
+    case = simulated_problem(lt.Placement(replace(chain(6), ops=ops), machine(41, 20)))
     ((_, decisions),) = g10.decide(case)
     assert sorted(decisions.tier[decisions.tier > 0].tolist()) == [1, 1, 2]
 

@@ -5,7 +5,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances.machines import load_machine
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.problems.placement import tiny_placement
@@ -60,7 +60,7 @@ def test_seeds_repeat() -> None:
 def test_training_chains_gain_on_every_policy(share: float) -> None:
     graph = lt.load("gen:skipchain?n=30&seed=1")
     bare = load_machine("v100-16g-pcie3")
-    peak = int(make_case(lt.Placement(graph, bare)).live.max())
+    peak = int(simulated_problem(lt.Placement(graph, bare)).live.max())
     problem = lt.Placement(graph, load_machine("v100-16g-pcie3", {bare.tiers[0].name: int(share * peak)}))
     result = lt.solve(problem, "local-search", options={"runs": "3000"}, time_limit=None)
     bound = lt.solve(problem, "slot-lp", time_limit=3).bound  # valid whenever it stops
@@ -74,7 +74,7 @@ def test_training_chains_gain_on_every_policy(share: float) -> None:
 
 def test_whole_tensors_move_whole() -> None:
     graph = lt.load("gen:skipchain?n=20&seed=2")
-    peak = int(make_case(lt.Placement(graph, load_machine("v100-16g-pcie3"))).live.max())
+    peak = int(simulated_problem(lt.Placement(graph, load_machine("v100-16g-pcie3"))).live.max())
     machine = load_machine("v100-16g-pcie3", {"gpu": peak * 3 // 5})
     problem = lt.Placement(graph, machine, whole=True)
     result = lt.solve(problem, "local-search", options={"runs": "500", "chunk": "8"}, time_limit=None)

@@ -12,7 +12,7 @@ import pytest
 from lowtide.solvers.placement.policies import modnn
 from lowtide.solvers.placement.policies.follow import DoesNotFit
 from lowtide.solvers.placement.policies.pool import WORKSPACE, Pool
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 from tests.effort import seeds
 from tests.problems.placement import machine, training_problem, working_set
 
@@ -82,7 +82,7 @@ def test_modnn_fails_exactly_if_an_op_does_not_fit() -> None:
         problem = training_problem(seed)
         least = working_set(problem.graph)
         for room in (least, least - 1):
-            case = make_case(replace(problem, machine=machine(room, None, ssd=False)))
+            case = simulated_problem(replace(problem, machine=machine(room, None, ssd=False)))
             if room == least:
                 list(modnn.decide(case))
                 continue

@@ -25,7 +25,7 @@ from lowtide.solvers.placement.policies.layers import heavy_ops, layers
 from lowtide.solvers.placement.policies.loads import crossing_absences, turn_of
 from lowtide.solvers.placement.policies.tflms_v1 import Flow, Settings
 from lowtide.solvers.placement.policies.tflms_v2 import FAILS, Parameters, Rewriting, largest, tuned
-from lowtide.solvers.placement.simulator.problem import NEVER, Case, make_case
+from lowtide.solvers.placement.simulator.problem import NEVER, SimulatedProblem, simulated_problem
 from lowtide.solvers.placement.simulator.simulator import Decisions
 from tests.effort import seeds
 from tests.problems.placement import machine, training_problem, working_set
@@ -36,7 +36,7 @@ def on(graph: lt.Graph, device: int) -> lt.Placement:
     return lt.Placement(graph, machine(device, None, ssd=False))
 
 
-EVERYTHING: dict[str, Callable[[Case], Candidates]] = {
+EVERYTHING: dict[str, Callable[[SimulatedProblem], Candidates]] = {
     "chen-meng": chen_meng.decide,
     "layrub": layrub.decide,
     "gtbm": gtbm.decide,
@@ -46,7 +46,7 @@ EVERYTHING: dict[str, Callable[[Case], Candidates]] = {
 """Policies; the last of their variants moves all that they may."""
 
 
-def load(case: Case, decisions: Decisions, *, until_asked: bool) -> np.ndarray:
+def load(case: SimulatedProblem, decisions: Decisions, *, until_asked: bool) -> np.ndarray:
     """Return the bytes at each op: tensors are away until they are asked back, or until their next use."""
     left = case.live.copy()
     for g in np.flatnonzero(decisions.tier > 0).tolist():
@@ -67,7 +67,7 @@ def test_a_policy_fails_exactly_when_the_rest_does_not_fit(name: str) -> None:
         problem = replace(
             problem, machine=machine(room, None, ssd=False), periodic=False, start={"input": ("gpu",)}
         )
-        case = make_case(problem)
+        case = simulated_problem(problem)
         decisions = list(EVERYTHING[name](case))[-1][1]
         found = lt.solve(problem, name, options={"strict": "1"}, threads=1)
         if load(case, decisions, until_asked=False).max() > case.memory:
@@ -82,21 +82,21 @@ def test_a_policy_fails_exactly_when_the_rest_does_not_fit(name: str) -> None:
 
 
 def test_layers_end_with_what_leaves_and_begin_with_what_returns() -> None:
-    case = make_case(on(network("CRC"), 99))
+    case = simulated_problem(on(network("CRC"), 99))
     assert layers(case).tolist() == [0, 0, 1, 2, 3, 4]
     plain = replace(network("CRC"), ops=network("CRC").ops[:3])
-    assert layers(make_case(on(plain, 99))).tolist() == [0, 1, 1]  # nothing is used again
+    assert layers(simulated_problem(on(plain, 99))).tolist() == [0, 1, 1]  # nothing is used again
 
 
 def test_chen_meng_takes_the_longest_lived_until_it_fits() -> None:
     # x0 lives 11 000 ns, x1 9 000, x2 7 000, x3 5 000; half of them stay.
     graph = network("CCCCC")
     for device, away in ((99, []), (50, []), (40, [0]), (30, [0, 1])):
-        case = make_case(on(graph, device))
+        case = simulated_problem(on(graph, device))
         ((_, decisions),) = chen_meng.decide(case)
         assert case.absence_tensor[decisions.tier > 0].tolist() == away
     # A return takes 1667 ns: that of x0, for op 9 at 9 000, begins with op 7 at 7 000.
-    case = make_case(on(graph, 30))
+    case = simulated_problem(on(graph, 30))
     ((_, decisions),) = chen_meng.decide(case)
     assert decisions.back[decisions.tier > 0].tolist() == [2 * 7, 2 * 6]
     assert lt.solve(on(graph, 30), "chen-meng", options={"short": "0", "strict": "1"}).plan is not None
@@ -113,7 +113,7 @@ def test_layrub_returns_a_layer_ahead() -> None:
 @pytest.mark.parametrize("window", [1, 2, 3])
 def test_gtbm_returns_behind_the_convolutions_of_the_window(window: int) -> None:
     for seed in range(20):
-        case = make_case(training_problem(seed))
+        case = simulated_problem(training_problem(seed))
         (_, (_, decisions)) = gtbm.decide(case, window)
         heavy = set(heavy_ops(case).tolist())
         for g in crossing_absences(case, turn_of(case)).tolist():
@@ -127,7 +127,7 @@ def test_gtbm_returns_behind_the_convolutions_of_the_window(window: int) -> None
 
 
 def test_vdnn_looks_for_the_next_layer_up_to_a_convolution() -> None:
-    case = make_case(on(network("CRRCRC"), 99))
+    case = simulated_problem(on(network("CRRCRC"), 99))
     numbers, crossing = layers(case), crossing_absences(case, turn_of(case))
     of = {int(case.absence_tensor[g]): g for g in crossing.tolist()}  # x4 ... x0 are used by ops 7 to 11
     convolutions = np.array([of[2], of[4]], dtype=np.int64)
@@ -164,7 +164,7 @@ def test_vdnn_without_barriers_is_no_slower_on_a_chain() -> None:
 
 
 def test_control_ops_of_tflms() -> None:
-    case = make_case(on(network("CCCCC", gradients=True), 99))  # f0 to f4, loss, b3 to b0: ops 6 to 9
+    case = simulated_problem(on(network("CCCCC", gradients=True), 99))  # f0 to f4, loss, b3 to b0: ops 6 to 9
     flow = Flow(case)
     assert flow.control(0, 9, Settings(rule="direct")) == 8
     assert flow.control(0, 9, Settings(rule="direct", low=3)) == 6
@@ -173,7 +173,7 @@ def test_control_ops_of_tflms() -> None:
     assert flow.control(0, 9, Settings(low=2)) == 7  # f2, x2, b2
     assert flow.control(0, 9, Settings(low=9)) == 0  # before the backward pass: the direct rule
     assert flow.control(3, 6, Settings(low=1)) == 5  # likewise: the loss
-    free = Flow(make_case(on(network("CCCCC"), 99)))  # b0 depends on f0 alone
+    free = Flow(simulated_problem(on(network("CCCCC"), 99)))  # b0 depends on f0 alone
     assert free.control(0, 9, Settings(rule="direct")) == 0
 
 
@@ -181,7 +181,7 @@ def test_control_ops_of_tflms() -> None:
 def test_what_an_op_depends_on(reach: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tflms_v1, "REACH", reach)
     for seed in range(20):
-        case = make_case(training_problem(seed))
+        case = simulated_problem(training_problem(seed))
         flow = Flow(case)
         for op in range(case.ops):
             above, open_ops = set[int](), [op]
@@ -196,12 +196,12 @@ def test_what_an_op_depends_on(reach: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_tflms_v1_swaps_the_tensors_that_it_is_told_to() -> None:
-    case = make_case(on(network("CCCCC", gradients=True), 40))
+    case = simulated_problem(on(network("CCCCC", gradients=True), 40))
     for count, away in ((0, [0, 1, 2, 3]), (2, [0, 1])):
         chosen = tflms_v1.swapped(case, Settings(tensors=count))
         assert case.absence_tensor[chosen].tolist() == away
     for seed in range(20):
-        case = make_case(training_problem(seed))
+        case = simulated_problem(training_problem(seed))
         every, fused = (set(tflms_v1.swapped(case, Settings(fuse=fuse)).tolist()) for fuse in (False, True))
         assert fused == {*crossing_absences(case, turn_of(case)).tolist()} - {
             g
@@ -217,7 +217,7 @@ def test_tflms_v1_swaps_the_tensors_that_it_is_told_to() -> None:
 
 @pytest.mark.parametrize("seed", seeds(60, least=20))
 def test_searches_of_tflms_find_what_scans_find(seed: int) -> None:
-    case = make_case(training_problem(seed))
+    case = simulated_problem(training_problem(seed))
     rewriting, n = Rewriting(case), case.ops
     found = tuned(rewriting.passes, n)
     modes = [p for mode in range(4) if rewriting.passes(p := Parameters(mode=mode))]
@@ -247,7 +247,7 @@ def test_tflms_v2_fails_exactly_if_the_tightest_parameters_do() -> None:
     failed = 0
     for seed in range(40):
         problem = training_problem(seed)
-        passes = Rewriting(make_case(problem)).passes(Parameters(mode=3))
+        passes = Rewriting(simulated_problem(problem)).passes(Parameters(mode=3))
         result = lt.solve(problem, "tflms-v2", options={"strict": "1"})
         assert (FAILS in result.detail) <= (not passes)
         failed += not passes
@@ -282,7 +282,7 @@ def test_sentinel_fails_exactly_below_the_peak_of_what_is_short_lived() -> None:
         assert lt.solve(on(graph, room), "sentinel").plan is not None  # by force
     for seed in range(30):
         problem = replace(training_problem(seed), periodic=False)
-        case = make_case(problem)
+        case = simulated_problem(problem)
         numbers, tensors = layers(case), [case.graph.tensors[t] for t in case.tensor.tolist()]
         short = [
             (some[0][0], some[-1][0], tensor.nbytes)
@@ -300,7 +300,7 @@ def test_sentinel_fails_exactly_below_the_peak_of_what_is_short_lived() -> None:
 
 
 def test_sentinel_moves_at_the_bounds_of_intervals() -> None:
-    case = make_case(on(network("CCCCCCCC"), 50))
+    case = simulated_problem(on(network("CCCCCCCC"), 50))
     lengths = []
     for name, decisions in sentinel.decide(case):
         length = int(name.split()[0])
@@ -316,7 +316,7 @@ def test_sentinel_moves_at_the_bounds_of_intervals() -> None:
 
 
 def test_dragon_reads_ahead_what_lies_behind() -> None:
-    case = make_case(on(network("CCCCC"), 99))  # 10 bytes each, x0 to x4 in the order of addresses
+    case = simulated_problem(on(network("CCCCC"), 99))  # 10 bytes each, x0 to x4 in the order of addresses
     asked = dragon.read_ahead(case, 10)
     for g in np.flatnonzero(case.absence_next < NEVER).tolist():
         i, first, after = int(case.absence_tensor[g]), int(case.absence_first[g]), int(case.absence_next[g])

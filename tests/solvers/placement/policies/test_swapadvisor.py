@@ -11,7 +11,7 @@ import lowtide as lt
 from lowtide.solvers.placement.policies import belady, swapadvisor
 from lowtide.solvers.placement.policies.follow import DoesNotFit
 from lowtide.solvers.placement.policies.slot_pools import Planner, Sizes
-from lowtide.solvers.placement.simulator.problem import NEVER, make_case
+from lowtide.solvers.placement.simulator.problem import NEVER, simulated_problem
 from lowtide.solvers.placement.simulator.simulator import simulate
 from tests.effort import seeds
 from tests.problems.placement import machine, random_training, training_problem, working_set
@@ -30,7 +30,7 @@ def test_the_planner_on_one_class_is_belady() -> None:
     for seed in range(30):
         graph = made_first(random_training(seed), 4)
         room = working_set(graph) + 4 * (seed % 3)
-        case = make_case(lt.Placement(graph, machine(room + seed % 4, None, ssd=False)))
+        case = simulated_problem(lt.Placement(graph, machine(room + seed % 4, None, ssd=False)))
         sizes = Sizes(case)
         genome = sizes.repaired([0], [99])
         assert genome is not None
@@ -44,7 +44,7 @@ def test_the_planner_on_one_class_is_belady() -> None:
 @pytest.mark.parametrize("seed", seeds(60, least=20))
 def test_the_tightest_classes(seed: int) -> None:
     """Against all ways to divide the sizes."""
-    sizes = Sizes(make_case(training_problem(seed)))
+    sizes = Sizes(simulated_problem(training_problem(seed)))
 
     def cost(classes: list[int]) -> int:
         return sum(
@@ -71,7 +71,7 @@ def test_slots_never_run_out(seed: int) -> None:
     total = sum(t.nbytes for t in problem.graph.tensors)
     room = rng.randint(working_set(problem.graph), max(total, working_set(problem.graph)))
     problem = replace(problem, periodic=False, machine=machine(room, None), start={"input": ("gpu",)})
-    case = make_case(problem)
+    case = simulated_problem(problem)
     sizes = Sizes(case, rng.choice((1, 3, 99)))
     assert (case.size <= np.append(sizes.sizes, 0)[sizes.of]).all()
     plans = swapadvisor.first_plans(sizes, lambda: None)
@@ -98,7 +98,7 @@ def test_no_stall_where_all_pools_fit() -> None:
     for seed in range(30):
         problem = training_problem(seed)
         problem = replace(problem, start={"input": ("gpu",)}, machine=machine(10**6, None))
-        sizes = Sizes(make_case(problem))
+        sizes = Sizes(simulated_problem(problem))
         enough = int(sizes.live.max(axis=1) @ sizes.sizes) + max(op.workspace for op in problem.graph.ops)
         result = lt.solve(replace(problem, machine=machine(enough, None)), "swapadvisor")
         assert result.status == "optimal", seed
@@ -107,7 +107,7 @@ def test_no_stall_where_all_pools_fit() -> None:
 def test_what_the_search_adds_is_faster_than_where_it_begins() -> None:
     better = failed = 0
     for seed in range(40):
-        case = make_case(training_problem(seed))
+        case = simulated_problem(training_problem(seed))
         sizes = Sizes(case)
         plans = swapadvisor.first_plans(sizes, lambda: None)
         if not plans:

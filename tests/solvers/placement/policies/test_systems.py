@@ -12,7 +12,7 @@ from lowtide.models.graph import Accounting
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.methods import ROOM
 from lowtide.solvers.placement.policies import modnn
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.problems.placement import machine, random_graph, tiny_placement, training_problem
@@ -91,7 +91,7 @@ def test_enough_memory_needs_no_time(name: str, accounting: Accounting) -> None:
         result = lt.solve(problem, name)
         assert result.status == "optimal", result.detail
         assert result.objective == sum(op.duration_ns for op in graph.ops)
-        case = make_case(problem)
+        case = simulated_problem(problem)
         if name in BUDGETS or (name in PASSES and accounting is Accounting.REPLACE):
             continue
         enough = pool_height(problem) if name == "modnn" else int(case.live.max())
@@ -113,10 +113,10 @@ def test_periods_begin_where_weights_may_start(tiers: tuple[str, ...], accountin
 
 def pool_height(problem: lt.Placement) -> int:
     """Return the least device on which moDNN's pool never fails: above the peak where it is fragmented."""
-    case = make_case(problem)
+    case = simulated_problem(problem)
     least = int(case.live.max())
     while True:
-        tight = make_case(replace(problem, machine=machine(least, None)))
+        tight = simulated_problem(replace(problem, machine=machine(least, None)))
         ((_, decisions),) = modnn.decide(tight)
         if not decisions.tier.any():
             return least

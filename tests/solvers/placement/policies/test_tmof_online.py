@@ -6,7 +6,7 @@ import lowtide as lt
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.policies.tmof_online import SHARES, decide
 from lowtide.solvers.placement.reductions.replicas.share import replicas
-from lowtide.solvers.placement.simulator.problem import Case, make_case
+from lowtide.solvers.placement.simulator.problem import SimulatedProblem, simulated_problem
 from tests.solvers.placement.machines import RATE_IN
 from tests.solvers.placement.reductions.replicas.gpu_cases import CASES, parallel
 
@@ -26,13 +26,13 @@ def solved(problem: Placement, share: str) -> lt.Result:
     return result
 
 
-def case_of(problem: Placement) -> Case:
+def case_of(problem: Placement) -> SimulatedProblem:
     found = replicas(problem)
     assert found is not None
-    return make_case(found.alone)
+    return simulated_problem(found.alone)
 
 
-def away(case: Case, turn: tuple[int, int]) -> list[int]:
+def away(case: SimulatedProblem, turn: tuple[int, int]) -> list[int]:
     """Return the tensors that leave."""
     tier = decide(case, turn=turn).tier
     return [int(case.absence_tensor[g]) for g in range(len(tier)) if tier[g]]

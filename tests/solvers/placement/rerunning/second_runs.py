@@ -8,7 +8,7 @@ from random import Random
 import lowtide as lt
 from lowtide.formulations.recompute.data import RecomputeData, recompute_data
 from lowtide.models.graph import Accounting
-from lowtide.solvers.placement.simulator.problem import Case, make_case
+from lowtide.solvers.placement.simulator.problem import SimulatedProblem, simulated_problem
 from tests.oracles.brute_jointly import COPY, DEVICE
 from tests.problems.placement import machine, training_problem, working_set
 from tests.random_decisions import random_problem
@@ -46,8 +46,8 @@ def again(graph: lt.Graph, memory: int, rate: int = 10**9) -> lt.Placement:
     return lt.Placement(graph, two_tiers(memory, rate), start={}, recompute=True)
 
 
-def first_case(problem: lt.Placement) -> Case:
-    return make_case(replace(problem, recompute=False))
+def first_case(problem: lt.Placement) -> SimulatedProblem:
+    return simulated_problem(replace(problem, recompute=False))
 
 
 def random_again(seed: int) -> lt.Placement:

@@ -14,7 +14,7 @@ import pytest
 from lowtide.models.graph import Accounting
 from lowtide.solvers.placement.simulator import simulator_kernel
 from lowtide.solvers.placement.simulator import tables as t
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 from lowtide.solvers.placement.simulator.simulator import simulate
 from lowtide.solvers.placement.world.channels import ABSENT, ARRIVING, COMING, NONE, PRESENT, VALID
 from tests.effort import seeds
@@ -66,7 +66,7 @@ def test_after_every_event_the_counts_are_those_of_the_chunks(
     monkeypatch.setattr(simulator_kernel, "fire", checked)
     ended = 0
     for seed in seeds(20):
-        case = make_case(random_problem(seed, accounting=accounting), chunk=[None, 3, 5][seed % 3])
+        case = simulated_problem(random_problem(seed, accounting=accounting), chunk=[None, 3, 5][seed % 3])
         decisions = random_decisions(case, seed, seed % 4)
         monkeypatch.setattr(simulator_kernel, "simulate", compiled)
         fast = simulate(case, decisions)

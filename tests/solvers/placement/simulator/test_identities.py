@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.models.problems.placement import Placement
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 from lowtide.solvers.placement.simulator.simulator import simulate, stay
 from tests.effort import many
 from tests.problems.placement import machine, random_graph, working_set
@@ -109,7 +109,7 @@ def test_memory_of_the_peak_is_enough(accounting: Accounting, seed: int, periodi
     """With everything on the device the sum of the durations is the optimum, and bounds say no more."""
     start = dict.fromkeys(("input", "weight"), ("gpu",))
     roomy = replace(problem_of(seed, accounting, machine(10**6, 10), periodic=periodic), start=start)
-    plan = simulate(make_case(roomy), stay(make_case(roomy))).plan()
+    plan = simulate(simulated_problem(roomy), stay(simulated_problem(roomy))).plan()
     peak = lt.verify(roomy.graph, plan, start_tiers=start).peaks["gpu"]
     problem = replace(roomy, machine=machine(peak, 10))
     total = sum(op.duration_ns for op in problem.graph.ops)

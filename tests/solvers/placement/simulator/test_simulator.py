@@ -13,7 +13,7 @@ import lowtide as lt
 from lowtide.models.graph import Accounting
 from lowtide.models.plan import Copy, Plan
 from lowtide.solvers.placement.simulator import tables
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 from lowtide.solvers.placement.simulator.simulator import Simulation, simulate, stay
 from tests.effort import seeds
 from tests.problems.placement import machine, random_graph
@@ -27,7 +27,7 @@ def test_every_plan_verifies(block: int, accounting: Accounting, weights: bool) 
     found = 0
     for seed in range(100 * block, 100 * block + 100):
         problem = random_problem(seed, accounting=accounting, weights=weights)
-        case = make_case(problem, chunk=[None, 3, 5][seed % 3])
+        case = simulated_problem(problem, chunk=[None, 3, 5][seed % 3])
         for rule in range(4):
             run = simulate(case, random_decisions(case, seed, rule))
             if run.time is None:
@@ -42,7 +42,7 @@ def test_every_plan_verifies(block: int, accounting: Accounting, weights: bool) 
 
 def test_no_copy_begins_with_the_end_of_a_period() -> None:
     problem = random_problem(538, accounting=Accounting.REPLACE)
-    case = make_case(problem, chunk=3)
+    case = simulated_problem(problem, chunk=3)
     run = simulate(case, random_decisions(case, 538, 2))
     assert run.time is None or not problem.judge(run.plan()).violations
 
@@ -51,7 +51,7 @@ def test_no_copy_begins_with_the_end_of_a_period() -> None:
 @pytest.mark.parametrize("seed", seeds(60))
 def test_demand_finds_room_for_every_op(seed: int, accounting: Accounting) -> None:
     problem = random_problem(seed, accounting=accounting)
-    case = make_case(problem)
+    case = simulated_problem(problem)
     for rule in (tables.FURTHEST, tables.LEAST_RECENT):
         run = simulate(case, replace(stay(case), victim=rule, eager=True))
         assert run.stuck is None, run.fault
@@ -65,22 +65,22 @@ def test_everything_on_the_device_takes_the_sum_of_durations(seed: int, accounti
     start = dict.fromkeys(("input", "weight"), ("gpu",))
     for periodic in (False, True):
         problem = lt.Placement(graph, machine(10**3, 10), periodic=periodic, start=start)
-        case = make_case(problem)
+        case = simulated_problem(problem)
         peak = int(case.live.max()) + sum(graph.tensors[t].nbytes for t, _ in case.idle)
         fitting = replace(problem, machine=machine(peak, 10))
-        run = simulate(make_case(fitting), stay(make_case(fitting)))
+        run = simulate(simulated_problem(fitting), stay(simulated_problem(fitting)))
         assert run.time == sum(op.duration_ns for op in graph.ops)
         assert lt.verify(graph, run.plan(), start_tiers=start).peaks["gpu"] == peak
         less = replace(problem, machine=machine(peak - 1, 10))
-        assert simulate(make_case(less), stay(make_case(less))).time is None
+        assert simulate(simulated_problem(less), stay(simulated_problem(less))).time is None
 
 
 def test_a_deadlock_names_its_op() -> None:
     problem = there_and_back(device=11)
-    run = simulate(make_case(problem), stay(make_case(problem)))
+    run = simulate(simulated_problem(problem), stay(simulated_problem(problem)))
     assert run.time is None
     assert run.fault == "the decisions do not fit: nothing goes on before op 1 'grow'"
-    rescued = simulate(make_case(problem), stay(make_case(problem)).with_emergencies())
+    rescued = simulate(simulated_problem(problem), stay(simulated_problem(problem)).with_emergencies())
     assert rescued.emergencies > 0
     assert not problem.judge(rescued.plan()).violations
 
@@ -107,7 +107,7 @@ def there_and_back(device: int = 12) -> lt.Placement:
 
 def there_and_back_run() -> tuple[lt.Placement, Simulation]:
     problem = there_and_back(device=10)
-    case = make_case(problem)
+    case = simulated_problem(problem)
     decisions = stay(case)
     away = (case.absence_first == 0).astype(np.int64)
     return problem, simulate(case, replace(decisions, tier=away, back=np.where(away, 6, -1)))
@@ -177,7 +177,7 @@ def test_random_plans_lose_their_validity_with_any_return_they_need() -> None:
     rejected = 0
     for seed in range(40):
         problem = random_problem(seed)
-        run = simulate(make_case(problem), random_decisions(make_case(problem), seed, 3))
+        run = simulate(simulated_problem(problem), random_decisions(simulated_problem(problem), seed, 3))
         if run.time is None:
             continue
         plan = run.plan()
@@ -192,10 +192,10 @@ def test_random_plans_lose_their_validity_with_any_return_they_need() -> None:
 PLAIN = """
 from tests.random_decisions import random_decisions, random_problem
 from lowtide.solvers.placement.simulator.simulator import simulate
-from lowtide.solvers.placement.simulator.problem import make_case
+from lowtide.solvers.placement.simulator.problem import simulated_problem
 from tests.effort import seeds
 for seed in range(12):
-    case = make_case(random_problem(seed), chunk=3)
+    case = simulated_problem(random_problem(seed), chunk=3)
     run = simulate(case, random_decisions(case, seed, seed % 4))
     print(seed, run.time, run.stuck, run.emergencies, run.evictions, run.log.tolist())
 """
