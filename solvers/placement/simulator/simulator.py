@@ -189,7 +189,7 @@ def simulate(case: SimulatedProblem, decisions: Decisions) -> Simulation:
     while True:
         state = np.zeros((tables.STATE_ROWS, case.table.shape[1]), dtype=np.int64)
         state[S.start, :tensors] = start
-        state[[S.leaving, S.urgent], :tensors] = -1
+        state[S.leaving, :tensors] = state[S.urgent, :tensors] = -1
         state[S.flight, :4] = -1
         state[S.before :] = -1
         log = np.zeros((rows, 5), dtype=np.int64)
