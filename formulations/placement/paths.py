@@ -82,13 +82,13 @@ class Walk:
 
     @cached_property
     def _steps(self) -> dict[int, list[PathStep]]:
-        found: dict[int, list[PathStep]] = {}
+        steps: dict[int, list[PathStep]] = {}
         for path in self.paths:
             before = path.state
             for event in path.events:
-                found.setdefault(event.piece, []).append(PathStep(path, before, event))
+                steps.setdefault(event.piece, []).append(PathStep(path, before, event))
                 before = event.after
-        return found
+        return steps
 
     def steps(self, piece: int) -> Sequence[PathStep]:
         """Return what the paths do in a piece, those that do something."""
@@ -98,18 +98,18 @@ class Walk:
     def _held(self) -> tuple[list[int], list[dict[int, int]]]:
         """The pieces in which something happens; bytes by tier before all of them, and behind each."""
         now: dict[int, int] = {}
-        pieces, found = sorted(self._steps), []
+        pieces, held = sorted(self._steps), []
         for path in self.paths:
             for x in tiers_of(path.state):
                 now[x] = now.get(x, 0) + path.high - path.low
-        found.append(dict(now))
+        held.append(dict(now))
         for piece in pieces:
             for path, before, event in self._steps[piece]:
                 for sign, state in ((-1, before), (1, event.after)):
                     for x in tiers_of(state):
                         now[x] = now.get(x, 0) + sign * (path.high - path.low)
-            found.append(dict(now))
-        return pieces, found
+            held.append(dict(now))
+        return pieces, held
 
     def held(self, piece: int) -> Mapping[int, int]:
         """Return the bytes by tier before a piece."""
@@ -119,21 +119,21 @@ class Walk:
 
 def moves(data: StateData, limited: Sequence[bool]) -> list[Move]:
     """Return the moves of any byte; tiers that are not `limited` never give up what they hold."""
-    found = []
+    possible = []
     for q in range(0, 2 ** len(data.capacity), 2):
-        for w, way in enumerate(data.ways):
-            if not way.dst and q >> way.src & 1:
-                found.append(Move((q, True), (q, False), w))
-            elif way.dst and not q >> way.dst & 1:
-                more = q | 1 << way.dst
-                if not way.src:
-                    found.append(Move((q, False), (more, False), w))
-                elif q >> way.src & 1:
-                    found += [Move((q, away), (more, away), w) for away in (False, True)]
+        for w, channel in enumerate(data.ways):
+            if not channel.dst and q >> channel.src & 1:
+                possible.append(Move((q, True), (q, False), w))
+            elif channel.dst and not q >> channel.dst & 1:
+                more = q | 1 << channel.dst
+                if not channel.src:
+                    possible.append(Move((q, False), (more, False), w))
+                elif q >> channel.src & 1:
+                    possible += [Move((q, away), (more, away), w) for away in (False, True)]
         for x in range(1, len(data.capacity)):
             if limited[x] and q >> x & 1 and (less := q & ~(1 << x)):
-                found += [Move((q, away), (less, away), None) for away in (False, True)]
-    return found
+                possible += [Move((q, away), (less, away), None) for away in (False, True)]
+    return possible
 
 
 Amounts = Callable[[int], Mapping[State, float]]
@@ -169,24 +169,24 @@ def walk(
     whole
         They do, in whole bytes, and so shall the paths.
     """
-    some = cut.instants(life)
+    instants = cut.instants(life)
     least, near = (0.5, 0) if whole else (life.nbytes * SAME, min(life.nbytes // 10**6, 10**4))
-    here = amounts(some[0])
+    here = amounts(instants[0])
     order = sorted((item for item in here.items() if item[1] > 0), key=lambda item: _rank(item[0]))
     total = sum(part for _, part in order)
     row = [_Segment(part / total * life.nbytes, state, state, ()) for state, part in order]
-    for p in some[:-1]:
+    for p in instants[:-1]:
         following = amounts(p + 1)
         if _differs(here, following, least, row):
             row = _changed(row, life.nbytes, p, following, _arcs(every, carried(p)))
             here = following
-    found = []
+    paths = []
     for path in _whole(row, life.nbytes, near):
         kept = _needed(cut, life, path)
         if kept is None:
             return None
-        found.append(kept)
-    return Walk(life, some, tuple(found))
+        paths.append(kept)
+    return Walk(life, instants, tuple(paths))
 
 
 SAME = 1e-7
@@ -261,15 +261,15 @@ def _changed(
                 demand[target] -= part
                 ways = tuple(arc.way for arc, _ in route if arc.way is not None)
                 plans[state].append((target, ways, part))
-    for state, some in plans.items():
-        if not some:  # next to nothing, which goes where there is a way
+    for state, targets in plans.items():
+        if not targets:  # next to nothing, which goes where there is a way
             for arc in arcs:
                 arc.left = FREE
             for target in sorted(demand, key=lambda x: (-following[x], _rank(x))):
                 route = _route([state], {target}, arcs, least, back=True)
                 if route is not None:
                     ways = tuple(arc.way for arc, sign in route if arc.way is not None and sign > 0)
-                    some.append((target, ways, supply[state]))
+                    targets.append((target, ways, supply[state]))
                     break
     return _applied(row, plans, p)
 
@@ -329,37 +329,37 @@ def _applied(
     row: list[_Segment], plans: dict[State, list[tuple[State, tuple[int, ...], float]]], p: int
 ) -> list[_Segment]:
     """Split the row by what its bytes do: in each state, in the order of the states behind."""
-    found: list[_Segment] = []
-    left = {state: sorted(some, key=lambda x: _rank(x[0])) for state, some in plans.items()}
+    segments: list[_Segment] = []
+    left = {state: sorted(targets, key=lambda x: _rank(x[0])) for state, targets in plans.items()}
     for segment in row:
-        rest, some = segment.length, left[segment.state]
-        while some and rest > 0:
-            target, ways, part = some[0]
-            last = len(some) == 1
+        rest, targets = segment.length, left[segment.state]
+        while targets and rest > 0:
+            target, ways, part = targets[0]
+            last = len(targets) == 1
             taken = rest if last else min(rest, part)
             event = (Event(p, ways, target),) if ways or target != segment.state else ()
-            found.append(_Segment(taken, segment.first, target, segment.events + event))
+            segments.append(_Segment(taken, segment.first, target, segment.events + event))
             rest -= taken
-            some[0] = target, ways, part - taken
+            targets[0] = target, ways, part - taken
             if not last and part <= taken:
-                some.pop(0)
+                targets.pop(0)
         if rest > 0:
-            found.append(replace(segment, length=rest))
-    return found
+            segments.append(replace(segment, length=rest))
+    return segments
 
 
 def _whole(row: Sequence[_Segment], nbytes: int, near: int) -> list[Path]:
     """Round where paths end to whole bytes; ends so near those of the life are those."""
-    found: list[Path] = []
+    paths: list[Path] = []
     position, low = 0.0, 0
     for number, segment in enumerate(row):
         position += segment.length
         high = round(position) if abs(position - round(position)) < 1e-3 else int(position) + 1
         high = 0 if high <= near else nbytes if high >= nbytes - near or number == len(row) - 1 else high
         if high > low:
-            found.append(Path(low, high, segment.first, segment.events))
+            paths.append(Path(low, high, segment.first, segment.events))
             low = high
-    return found
+    return paths
 
 
 def _needed(cut: Cut, life: Life, path: Path) -> Path | None:
@@ -408,10 +408,10 @@ def _without(cut: Cut, path: Path, needed: int) -> tuple[Path, int]:
     q, away = path.state
     if away and not needed:
         needed = q & -q
-    state, some = (needed, away), list[Event]()
+    state, dropped = (needed, away), list[Event]()
     before = state
     for event in reversed(events):
         if event.ways or event.after != before:
-            some.append(event)
+            dropped.append(event)
         before = event.after
-    return replace(path, state=state, events=tuple(some)), needed
+    return replace(path, state=state, events=tuple(dropped)), needed

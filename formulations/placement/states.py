@@ -182,12 +182,14 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
     free = graph.accounting is Accounting.REPLACE
     keeps = tuple(frozenset(op.writes if free else (*op.reads, *op.writes)) for op in graph.ops)
     kind = machine.processors[0].kind
-    some = [
+    modes_of_ops = [
         [(m, x) for m, x in enumerate(op.all_modes) if not x.processors or kind in x.processors]
         or [*enumerate(op.all_modes)]
         for op in graph.ops
     ]
-    least = [(min(x.duration_ns for _, x in ways), min(x.workspace for _, x in ways)) for ways in some]
+    least = [
+        (min(x.duration_ns for _, x in ways), min(x.workspace for _, x in ways)) for ways in modes_of_ops
+    ]
     total = sum(sizes) + max((mode.workspace for op in graph.ops for mode in op.all_modes), default=0)
     number = {tier.name: x for x, tier in enumerate(machine.tiers)}
     pairs = {(c.src, c.dst): w for w, c in enumerate(machine.channels)}
@@ -211,7 +213,7 @@ def state_data(problem: Placement, *, modes: bool = False) -> StateData:
                 Extra(number=m, ns=x.duration_ns - least[k][0], nbytes=x.workspace - least[k][1])
                 for m, x in ways
             )
-            for k, ways in enumerate(some)
+            for k, ways in enumerate(modes_of_ops)
             if len(graph.ops[k].all_modes) > 1
         },
     )

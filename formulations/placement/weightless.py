@@ -30,16 +30,16 @@ def ways(problem: Placement, *, inward: bool) -> dict[str, Hops]:
     >>> [len(ways(problem, inward=True)[tier.name]) for tier in problem.machine.tiers]
     [0, 1, 1]
     """
-    found: dict[str, Hops] = {problem.machine.tiers[0].name: ()}
+    routes: dict[str, Hops] = {problem.machine.tiers[0].name: ()}
     for _ in problem.machine.tiers:
         for c in problem.machine.channels:
             near, far = (c.dst, c.src) if inward else (c.src, c.dst)
-            if near in found:
+            if near in routes:
                 hop = (c.src, c.dst, c.latency_ns)
-                hops = (hop, *found[near]) if inward else (*found[near], hop)
-                if far not in found or _ns(hops) < _ns(found[far]):
-                    found[far] = hops
-    return found
+                hops = (hop, *routes[near]) if inward else (*routes[near], hop)
+                if far not in routes or _ns(hops) < _ns(routes[far]):
+                    routes[far] = hops
+    return routes
 
 
 def _ns(hops: Hops) -> int:
@@ -62,7 +62,7 @@ def with_weightless(
     """
     graph = problem.graph
     device, inward, outward = problem.machine.tiers[0].name, *(ways(problem, inward=x) for x in (True, False))
-    called = range(len(graph.ops)) if ops is None else ops
+    numbers = range(len(graph.ops)) if ops is None else ops
     for t, tensor in enumerate(graph.tensors):
         if not tensor.initial or tensor.nbytes:
             continue
@@ -70,7 +70,7 @@ def with_weightless(
         some = [x for x in problem.may_start(tensor.kind) if x in inward]
         tier = min(some, key=lambda x: _ns(inward[x]) + _ns(outward[x]))
         plan = replace(plan, start=(*plan.start, Resident(name, tier)))
-        users = [(called[k], op) for k, op in enumerate(graph.ops) if t in op.reads or t in op.writes]
+        users = [(numbers[k], op) for k, op in enumerate(graph.ops) if t in op.reads or t in op.writes]
         if tier != device and users:
             read = t in users[0][1].reads
             writers = {k for k, op in users if t in op.writes}

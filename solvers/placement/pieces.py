@@ -83,10 +83,10 @@ def seconds_of_intervals(problem: Placement) -> float:
 def plan_first(problem: Placement, context: Context) -> Outcome:
     """Offer the first plan of the planner."""
     context.progress("planner")
-    found = first_plan(problem, context)
-    if not isinstance(found, Plan):
-        return Outcome(detail=found)
-    context.offer(found)
+    plan = first_plan(problem, context)
+    if not isinstance(plan, Plan):
+        return Outcome(detail=plan)
+    context.offer(plan)
     context.once(PLANNED_STEP)
     return Outcome(detail=context.refused)
 

@@ -123,11 +123,11 @@ def traits(problem: Placement) -> Trait:
     >>> [trait.name for trait in traits(problem)]
     ['PARTS', 'ONCE']
     """
-    found: Trait | None = problem.__dict__.get("_traits")
-    if found is None:
-        found = _traits(problem)
-        problem.__dict__["_traits"] = found
-    return found
+    kept: Trait | None = problem.__dict__.get("_traits")
+    if kept is None:
+        kept = _traits(problem)
+        problem.__dict__["_traits"] = kept
+    return kept
 
 
 def _traits(problem: Placement) -> Trait:
@@ -168,7 +168,7 @@ def _traits(problem: Placement) -> Trait:
         Trait.ADDRESSES: problem.addresses,
         Trait.PAGES: problem.page is not None,
     }
-    found = Trait(0)
+    result = Trait(0)
     for trait, holds in has.items():
-        found |= trait if holds else Trait(0)
-    return found
+        result |= trait if holds else Trait(0)
+    return result

@@ -123,22 +123,22 @@ class Ways:
             return replace(self, tiers=1, hops=frozenset(), access=(0,), moving=False).steps(role, last=last)
         states = range(1, 1 << self.tiers)
         if role is Role.START:
-            found = [Transition(src=0, dst=1 << tier) for tier in range(self.tiers)]
+            transitions = [Transition(src=0, dst=1 << tier) for tier in range(self.tiers)]
         elif role is Role.END:
-            found = [Transition(src=state, dst=0) for state in states]
+            transitions = [Transition(src=state, dst=0) for state in states]
         elif role is Role.MADE:
             olds = [0, *(1 << tier for tier in range(self.tiers))]  # of a content that it replaces
             new = [
                 Transition(src=old, dst=0, use=use, rooms=(old, 0, 0)) for old in olds for use in self.access
             ]
-            found = [s for step in new for s in self._behind(step, 1 << step.use, last)]
+            transitions = [s for step in new for s in self._behind(step, 1 << step.use, last)]
         elif role is Role.DROPPED:
-            found = [Transition(src=state, dst=0, rooms=(state, 0, 0)) for state in states]
+            transitions = [Transition(src=state, dst=0, rooms=(state, 0, 0)) for state in states]
         elif role.passed:
-            found = [step for state in states for step in self._passing(role, state)]
+            transitions = [step for state in states for step in self._passing(role, state)]
         else:
-            found = [step for state in states for step in self._accessing(role, state, last)]
-        return tuple(_best(found))
+            transitions = [step for state in states for step in self._accessing(role, state, last)]
+        return tuple(_best(transitions))
 
     def _accessing(self, role: Role, state: int, last: bool) -> Iterator[Transition]:
         for hops, held, room in self._inward(state):

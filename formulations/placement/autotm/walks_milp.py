@@ -182,12 +182,12 @@ def decode(built: AutotmModel, value: Callable[[Any], float]) -> tuple[list[Path
     """Return the path of each item and the mode of each op."""
     model, data, paths = built.model, built.data, list[Path]()
     for w, walk in enumerate(data.walks):
-        some = built.steps[w]
-        taken = [[s for s in range(len(x)) if value(model.step[w, i, s]) > 0.5] for i, x in enumerate(some)]
+        steps = built.steps[w]
+        taken = [[s for s in range(len(x)) if value(model.step[w, i, s]) > 0.5] for i, x in enumerate(steps)]
         if walk.fixed:
             paths.append((w, tuple(data.steps(walk, i)[0] for i in range(len(walk.points)))))
         elif taken and taken[0]:
-            paths.append((w, tuple(x[s[0]] for x, s in zip(some, taken, strict=True))))
+            paths.append((w, tuple(x[s[0]] for x, s in zip(steps, taken, strict=True))))
     modes = []
     for k, kinds in enumerate(data.modes):
         on = [m for m in kinds if len(kinds) > 1 and value(model.mode[k, m.number]) > 0.5]
@@ -222,10 +222,10 @@ def _used(built: AutotmModel) -> dict[tuple[int, int], dict[int, list[Any]]]:
     model, data = built.model, built.data
     used: dict[tuple[int, int], dict[int, list[Any]]] = {}
     for w, walk in enumerate(data.walks):
-        for i, some in enumerate(built.steps[w]):
+        for i, steps in enumerate(built.steps[w]):
             if walk.points[i].role.accessed:
                 by_tier = used.setdefault((walk.points[i].op, data.items[walk.item].tensor), {})
-                for s, step in enumerate(some):
+                for s, step in enumerate(steps):
                     by_tier.setdefault(step.use, []).append(model.step[w, i, s])
     return used
 
@@ -235,15 +235,15 @@ def _paths(built: AutotmModel, tick: Callable[[], None]) -> None:
     model, data = built.model, built.data
     first: dict[int, list[Any]] = {t: [] for t in range(len(data.items))}
     for w, walk in enumerate(data.walks):
-        some = built.steps[w]
+        choices = built.steps[w]
         if walk.fixed:
             del first[walk.item]
-        elif some:
-            first[walk.item] += [model.step[w, 0, s] for s in range(len(some[0]))]
-        for i in range(1, len(some)):
-            for state in sorted({step.dst for step in some[i - 1]} | {step.src for step in some[i]}):
-                into = [model.step[w, i - 1, s] for s, step in enumerate(some[i - 1]) if step.dst == state]
-                out = [model.step[w, i, s] for s, step in enumerate(some[i]) if step.src == state]
+        elif choices:
+            first[walk.item] += [model.step[w, 0, s] for s in range(len(choices[0]))]
+        for i in range(1, len(choices)):
+            for state in sorted({step.dst for step in choices[i - 1]} | {step.src for step in choices[i]}):
+                into = [model.step[w, i - 1, s] for s, step in enumerate(choices[i - 1]) if step.dst == state]
+                out = [model.step[w, i, s] for s, step in enumerate(choices[i]) if step.src == state]
                 model.rows.add(Sum().add(into).add(out, -1).expression() == 0)
         tick()
     for steps in first.values():
@@ -296,17 +296,17 @@ def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
                     changes[k][id(x)] = (x, changes[k].get(id(x), (x, 0))[1] + signed)  # noqa: B023
 
         for w, walk in enumerate(data.walks):
-            some = built.steps[w]
-            if not some:
+            choices = built.steps[w]
+            if not choices:
                 continue
             tick()
             size = _units(data.items[walk.item].nbytes, unit, fits)
             for i, point in enumerate(walk.points):
                 if 0 <= point.op < data.n:
-                    at = [s for s, step in enumerate(some[i]) if step.rooms[row.moment] >> row.tier & 1]
+                    at = [s for s, step in enumerate(choices[i]) if step.rooms[row.moment] >> row.tier & 1]
                     hold(point.op, point.op + 1, [model.step[w, i, s] for s in at], size)
             for begin, end, i in data.spans(walk):
-                at = [s for s, step in enumerate(some[i]) if step.dst >> row.tier & 1]
+                at = [s for s, step in enumerate(choices[i]) if step.dst >> row.tier & 1]
                 hold(begin, end, [model.step[w, i, s] for s in at], size)
         built.held.append((changes[:-1], r))
         for k, modes in enumerate(data.modes):

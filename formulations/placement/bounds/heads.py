@@ -137,7 +137,7 @@ class _Heads:
             self.duration.append(min(ns for _, ns in able))
             self.home.append(able[0][0] if len({p for p, _ in able}) == 1 else -1)
         chains = [[k for k, p in enumerate(self.home) if p == q] for q in range(len(processors))]
-        self.before = [list(some) for some in precedence(graph).predecessors]
+        self.before = [list(ops) for ops in precedence(graph).predecessors]
         for a, b in (pair for chain in chains for pair in pairwise(chain)):
             self.before[b].append(a)
         self.known: dict[tuple[int, int], Ways] = {}
@@ -145,12 +145,12 @@ class _Heads:
         self.brought: list[list[tuple[int, int]]] = []  # per op, writer and bytes of what comes for it first
         seen: set[tuple[int, int, int]] = set()
         for k, op in enumerate(graph.ops):
-            some = {
+            copied = {
                 (writer[t], t)
                 for t in op.reads
                 if t in writer and self.ways(self.home[writer[t]], self.home[k])
             }
-            fresh = sorted((j, t) for j, t in some if (j, t, self.home[k]) not in seen)
+            fresh = sorted((j, t) for j, t in copied if (j, t, self.home[k]) not in seen)
             seen |= {(j, t, self.home[k]) for j, t in fresh}
             self.brought.append([(j, graph.tensors[t].nbytes) for j, t in fresh])
             writer |= dict.fromkeys(op.writes, k)
@@ -168,31 +168,31 @@ class _Heads:
         source, target = ({a.tier for a in machine.processors[x].tiers} for x in (p, q))
         if source & target:
             return []
-        found = []
+        ways = []
         for cut in (source, {tier.name for tier in machine.tiers} - target):
             leaving = [c.latency_ns for c in machine.channels if c.src in cut and c.dst not in cut]
             if leaving:
-                found.append((rate_out_of(machine, cut)[0], min(leaving)))
-        return found
+                ways.append((rate_out_of(machine, cut)[0], min(leaving)))
+        return ways
 
     def heads(self, x: int | None) -> list[int | None]:
         """Return the head of each op from the start of op x on, or from time 0; None for those without."""
-        found: list[int | None] = []
+        heads: list[int | None] = []
         arrivals: dict[tuple[int, int], Arrivals] = {}
         done: dict[tuple[int, int], list[int]] = {}
         for k, before in enumerate(self.before):
             times = [0] if x is None or k == x else []
-            times += [head + self.duration[j] for j in before if (head := found[j]) is not None]
+            times += [head + self.duration[j] for j in before if (head := heads[j]) is not None]
             q = self.home[k]
             for j, nbytes in self.brought[k]:
-                if (head := found[j]) is not None:
+                if (head := heads[j]) is not None:
                     pair, item = (self.home[j], q), (head + self.duration[j], nbytes)
-                    ways, some = self.ways(*pair), arrivals.setdefault(pair, [])
-                    insort(some, item)
-                    if some[-1] == item and pair in done:
+                    ways, items = self.ways(*pair), arrivals.setdefault(pair, [])
+                    insort(items, item)
+                    if items[-1] == item and pair in done:
                         done[pair] = _moved(done[pair], [item], ways)
                     else:
-                        done[pair] = _moved([0] * len(ways), some, ways)
+                        done[pair] = _moved([0] * len(ways), items, ways)
                     times.append(_latest(done[pair], ways))
-            found.append(max(times, default=None))
-        return found
+            heads.append(max(times, default=None))
+        return heads

@@ -120,19 +120,19 @@ def order_bound(
     peak
         Bytes that every order needs at some time.
     """
-    around, found = 0, list(late_lags(problem, ancestors))
+    around, lags_of_late = 0, list(late_lags(problem, ancestors))
     twice = problem.graph.accounting is Accounting.REPLACE
     if twice:
-        found = [Lag(BEGIN, 2 * lag.after, lag.ns) for lag in found]
+        lags_of_late = [Lag(BEGIN, 2 * lag.after, lag.ns) for lag in lags_of_late]
         ancestors = _twice(ancestors)
     for lag in lags(data, ancestors, expired):
         if lag.before == lag.after:
             around = max(around, data.duration[lag.before] + lag.ns)
         else:
-            found.append(lag)
+            lags_of_late.append(lag)
     most = LONGEST // (len(data.duration) + 2)
-    found = [lag._replace(ns=min(lag.ns, most)) for lag in found]
-    heads, tails = heads_and_tails(data.duration, ancestors, found)
+    lags_of_late = [lag._replace(ns=min(lag.ns, most)) for lag in lags_of_late]
+    heads, tails = heads_and_tails(data.duration, ancestors, lags_of_late)
     best = max(around, one_machine(data.duration, heads, tails))
     if peak and not _overwrites(problem.graph):
         out, back = (min(ns, most) for ns in _beside_peak(problem.graph, data, peak))
@@ -155,11 +155,11 @@ def _beside_peak(graph: Graph, data: SampleData, peak: int) -> tuple[int, int]:
     """Return A and B of (9) in ns."""
     stays = {True: [t.nbytes for t in graph.tensors if t.initial]}
     stays[False] = [t.nbytes for t in graph.tensors if t.final]
-    found = {True: 0, False: 0}
+    longest = {True: 0, False: 0}
     for _, outward, room, rate in bottlenecks(data):
         nbytes = peak - data.memory - room - sum(stays[outward])
-        found[outward] = max(found[outward], -(-nbytes * SECOND // rate))
-    return found[True], found[False]
+        longest[outward] = max(longest[outward], -(-nbytes * SECOND // rate))
+    return longest[True], longest[False]
 
 
 def lags(data: SampleData, ancestors: Booleans, expired: Callable[[], bool] = lambda: False) -> Iterator[Lag]:
@@ -176,12 +176,12 @@ def lags(data: SampleData, ancestors: Booleans, expired: Callable[[], bool] = la
         for outward in (False, True):
             # of each life that is there, the ops of which one moves it within the window
             ops = there[:, None] & (lives.written & ancestors[c] if outward else lives.uses & ancestors[:, c])
-            some = ops.any(axis=1)
+            copied = ops.any(axis=1)
             if outward:
-                ends, far = np.flatnonzero(ancestors[c]), some | there & lives.inside
-                around = some | there & lives.cyclic & lives.written.any(axis=1)
+                ends, far = np.flatnonzero(ancestors[c]), copied | there & lives.inside
+                around = copied | there & lives.cyclic & lives.written.any(axis=1)
             else:
-                ends, far, around = np.flatnonzero(ancestors[:, c]), some, there
+                ends, far, around = np.flatnonzero(ancestors[:, c]), copied, there
             if len(ends) > MOST:
                 ends = ends[np.linspace(0, len(ends) - 1, MOST).astype(np.int64)]
             moved = [*_moved(lives.size, ops, upto[:, ends].T if outward else upto[ends])]
@@ -217,16 +217,16 @@ class _Lives:
     """
 
     def __init__(self, data: SampleData, ancestors: Booleans) -> None:
-        n, some = len(data.duration), data.counted
-        self.number = some
-        self.size: Integers = np.array([data.size[t] for t in some], dtype=np.int64)
-        self.cyclic = np.array([data.cyclic[t] for t in some], dtype=bool)
-        self.inside = np.array([data.initial[t] and data.start[t] == (0,) for t in some], dtype=bool)
-        self.uses = _marked(data.accesses, some, n)
-        self.written = _marked(data.writes, some, n)
-        self.before = np.empty((len(some), n), dtype=bool)
-        self.behind = np.empty((len(some), n), dtype=bool)
-        for x, t in enumerate(some):
+        n, counted = len(data.duration), data.counted
+        self.number = counted
+        self.size: Integers = np.array([data.size[t] for t in counted], dtype=np.int64)
+        self.cyclic = np.array([data.cyclic[t] for t in counted], dtype=bool)
+        self.inside = np.array([data.initial[t] and data.start[t] == (0,) for t in counted], dtype=bool)
+        self.uses = _marked(data.accesses, counted, n)
+        self.written = _marked(data.writes, counted, n)
+        self.before = np.empty((len(counted), n), dtype=bool)
+        self.behind = np.empty((len(counted), n), dtype=bool)
+        for x, t in enumerate(counted):
             ops = list(data.accesses[t])
             self.before[x] = data.cyclic[t] or data.initial[t] or ancestors[:, ops[0]]
             self.behind[x] = data.cyclic[t] or data.final[t] or ancestors[ops].any(axis=0)
@@ -253,18 +253,18 @@ def _crowded(data: SampleData, lives: _Lives) -> list[int]:
 def late_lags(problem: Placement, ancestors: Booleans) -> Iterator[Lag]:
     """Yield lags (5) of the ops of a problem with one processor."""
     upto = ancestors | np.eye(len(ancestors), dtype=bool)
-    late = late_tensors(problem)
+    starts_of = late_tensors(problem)
     reads = np.zeros((len(problem.graph.tensors), len(upto)), dtype=bool)
-    old = {*late}  # tensors that nobody has written yet
+    old = {*starts_of}  # tensors that nobody has written yet
     for k, op in enumerate(problem.graph.ops):
         reads[sorted(old & {*op.reads}), k] = True
         old -= {*op.writes}
     for cut in cuts(problem.machine):
-        inside = [t for t, starts in sorted(late.items()) if starts <= cut]
+        inside = [t for t, starts in sorted(starts_of.items()) if starts <= cut]
         rate, _ = rate_out_of(problem.machine, cut)
         if not inside or not rate:
             continue
-        latency = least_latency(problem.machine, cut, set().union(*(late[t] for t in inside)))
+        latency = least_latency(problem.machine, cut, set().union(*(starts_of[t] for t in inside)))
         size = np.array([problem.graph.tensors[t].nbytes for t in inside], dtype=np.int64)
         for j, nbytes in enumerate(_moved(size, reads[inside], upto)):
             if nbytes:
@@ -311,17 +311,17 @@ def deciding(data: SampleData, ancestors: Booleans, found: Sequence[Lag]) -> lis
     return kept
 
 
-def _heads(d: Integers, ancestors: Booleans, found: Sequence[Lag]) -> Integers:
+def _heads(d: Integers, ancestors: Booleans, lags: Sequence[Lag]) -> Integers:
     n = len(d)
     into: list[list[Lag]] = [[] for _ in range(n + 1)]
-    for lag in found:
+    for lag in lags:
         into[lag.after].append(lag)
     heads = np.zeros(n, dtype=np.int64)
     for k in range(n):
-        some = np.flatnonzero(ancestors[k])
-        if len(some):
-            some = some[np.argsort(heads[some], kind="stable")]
-            heads[k] = int((heads[some] + np.cumsum(d[some][::-1])[::-1]).max())
+        before = np.flatnonzero(ancestors[k])
+        if len(before):
+            before = before[np.argsort(heads[before], kind="stable")]
+            heads[k] = int((heads[before] + np.cumsum(d[before][::-1])[::-1]).max())
         for lag in into[k]:
             start = heads[lag.before] + d[lag.before] if lag.before != BEGIN else 0
             heads[k] = max(heads[k], start + lag.ns)

@@ -283,20 +283,20 @@ def _events(data: SampleData, samples: Sequence[int], row: Integers) -> Iterator
     rows: list[list[int]] = [[] for _ in data.counted]
     for r, i in enumerate(row.tolist()):
         rows[i].append(r)
-    for some, t in zip(rows, data.counted, strict=True):
+    for rows_of_tensor, t in zip(rows, data.counted, strict=True):
         first, last = data.live(t)
         written = set(data.writes[t])
         for k in data.accesses[t]:
             for instant in (2 * k, 2 * k + 1):
                 e = bisect_right(samples, instant) - 1
                 born, touched, renewed, dying = lists[2 * e + (samples[e] != instant)]
-                touched += some
+                touched += rows_of_tensor
                 if instant == first and not data.cyclic[t]:
-                    born += some
+                    born += rows_of_tensor
                 if instant % 2 and k in written:
-                    renewed += some
+                    renewed += rows_of_tensor
                 if instant == last and not data.cyclic[t] and not data.final[t]:
-                    dying += some
+                    dying += rows_of_tensor
     meetings = [_Meeting(*(np.unique(np.array(x, dtype=np.int64)) for x in four)) for four in lists]
     yield from zip(meetings[::2], meetings[1::2], strict=True)
 
@@ -323,10 +323,14 @@ def _moves(data: SampleData, carried: tuple[int, ...]) -> Integers:
     count = len(data.outer)
     out, back = (
         [
-            sum(p for p, cap in zip(carried, data.caps, strict=True) if cap.outward == way and x in cap.tiers)
+            sum(
+                p
+                for p, cap in zip(carried, data.caps, strict=True)
+                if cap.outward == outward and x in cap.tiers
+            )
             for x in range(count)
         ]
-        for way in (True, False)
+        for outward in (True, False)
     )
     size = 2 ** (count + 1)
     cost = [[0 if a & b == b else FAR for b in range(size)] for a in range(size)]

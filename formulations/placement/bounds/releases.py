@@ -110,7 +110,7 @@ def release_bound(problem: Placement, found: Sequence[Window] = ()) -> int:
 
 def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | None:
     """Return what proves the bound, None if nothing must come from afar; parameters as of `release_bound`."""
-    graph, late = problem.graph, late_tensors(problem)
+    graph, starts_of = problem.graph, late_tensors(problem)
     one = len(problem.machine.processors) == 1
     tails = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
     if one:
@@ -124,11 +124,11 @@ def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | 
                 if not one:
                     nbytes, starts = 0, set()
                 nbytes += sum(graph.tensors[t].nbytes for t in fresh)
-                starts.update(*(late[t] for t in fresh))
+                starts.update(*(starts_of[t] for t in fresh))
                 yield k, nbytes, starts
             left -= {*op.reads, *op.writes} if one else {*op.writes}  # written: another version is read
 
-    return _best(problem, late, needed, tails)
+    return _best(problem, starts_of, needed, tails)
 
 
 def best_release_of_orders(problem: Placement) -> Release | None:
@@ -139,9 +139,9 @@ def best_release_of_orders(problem: Placement) -> Release | None:
     """
     if len(problem.machine.processors) > 1:
         return best_release(problem)
-    graph, late, edges = problem.graph, late_tensors(problem), precedence(problem.graph)
+    graph, starts_of, edges = problem.graph, late_tensors(problem), precedence(problem.graph)
     durations = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
-    old, read = {*late}, list[set[int]]()  # tensors that nobody has written yet
+    old, read = {*starts_of}, list[set[int]]()  # tensors that nobody has written yet
     for k, op in enumerate(graph.ops):
         read.append((old & {*op.reads}).union(*(read[j] for j in edges.predecessors[k])))
         old -= {*op.writes}
@@ -153,14 +153,14 @@ def best_release_of_orders(problem: Placement) -> Release | None:
     def needed(inside: Set[int]) -> Iterator[Needed]:
         for k, some in enumerate(read):
             here = some & inside
-            yield k, sum(graph.tensors[t].nbytes for t in here), set().union(*(late[t] for t in here))
+            yield k, sum(graph.tensors[t].nbytes for t in here), set().union(*(starts_of[t] for t in here))
 
-    return _best(problem, late, needed, tails)
+    return _best(problem, starts_of, needed, tails)
 
 
 def _best(
     problem: Placement,
-    late: Mapping[int, set[str]],
+    starts_of: Mapping[int, set[str]],
     needed: Callable[[Set[int]], Iterable[Needed]],
     tails: Sequence[int],
 ) -> Release | None:
@@ -168,7 +168,7 @@ def _best(
 
     Parameters
     ----------
-    problem, late
+    problem, starts_of
         On any machine; its late tensors.
     needed
         From those of them that start within a cut to ops and what must be there when they start.
@@ -177,9 +177,9 @@ def _best(
     """
     machine = problem.machine
     best: Release | None = None
-    for cut in cuts(machine) if late else ():
+    for cut in cuts(machine) if starts_of else ():
         carried, groups = rate_out_of(machine, cut)
-        inside = {t for t, starts in late.items() if starts <= cut}
+        inside = {t for t, starts in starts_of.items() if starts <= cut}
         for k, nbytes, starts in needed(inside) if carried else ():
             if nbytes:
                 time = least_latency(machine, cut, starts) - (-nbytes * SECOND // carried) + tails[k]
@@ -196,13 +196,13 @@ def late_tensors(problem: Placement) -> dict[int, set[str]]:
     for op in graph.ops:
         for t in {*op.reads, *op.writes}:
             first.setdefault(t, t in op.reads)
-    late = {}
+    starts_of = {}
     for t, tensor in enumerate(graph.tensors):
         starts = set(problem.may_start(tensor.kind))
         there = tensor.initial and not (problem.periodic and tensor.final)
         if there and first.get(t, False) and starts.isdisjoint(near):
-            late[t] = starts
-    return late
+            starts_of[t] = starts
+    return starts_of
 
 
 def _used(machine: Machine) -> set[str]:
@@ -245,12 +245,12 @@ def least_latency(machine: Machine, cut: set[str], starts: set[str]) -> int:
 
 def _distances(lengths: dict[tuple[str, str], int], sources: set[str]) -> dict[str, int]:
     """Return the length of a shortest way from some tiers to each that can be reached."""
-    found = dict.fromkeys(sources, 0)
+    distance = dict.fromkeys(sources, 0)
     for _ in range(len(lengths)):
         for (a, b), length in lengths.items():
-            if a in found and found[a] + length < found.get(b, found[a] + length + 1):
-                found[b] = found[a] + length
-    return found
+            if a in distance and distance[a] + length < distance.get(b, distance[a] + length + 1):
+                distance[b] = distance[a] + length
+    return distance
 
 
 def _stalls_behind(found: Sequence[Window], n: int) -> list[int]:

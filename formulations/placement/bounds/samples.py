@@ -113,14 +113,14 @@ class SampleData:
     @cached_property
     def caps(self) -> tuple[Cap, ...]:
         """Return what the channels carry, one by one and together."""
-        found = []
+        caps = []
         for outward, joint in ((True, self.joint_out), (False, self.joint_in)):
             rates = [o.out_rate if outward else o.in_rate for o in self.outer]
-            found += [Cap(outward=outward, tiers=(x,), rate=rate) for x, rate in enumerate(rates) if rate]
+            caps += [Cap(outward=outward, tiers=(x,), rate=rate) for x, rate in enumerate(rates) if rate]
             if joint is not None:
                 tiers = tuple(x for x, rate in enumerate(rates) if rate)
-                found.append(Cap(outward=outward, tiers=tiers, rate=joint))
-        return tuple(found)
+                caps.append(Cap(outward=outward, tiers=tiers, rate=joint))
+        return tuple(caps)
 
     @cached_property
     def counted(self) -> tuple[int, ...]:

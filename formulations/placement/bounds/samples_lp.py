@@ -149,13 +149,13 @@ def _contents(
 
 def _modes(program: ProgramBuilder, data: SampleData, picked: Sequence[int]) -> Modes:
     """(8) Return the variables y of the ops at samples that have several modes; each runs in some of them."""
-    found: Modes = {}
+    modes: Modes = {}
     for k in sorted({c // 2 for c in picked if c >= 0}):
         if (0, 0) not in data.modes[k]:
             columns = [program.variable(1, 1, cost=ns) for ns, _ in data.modes[k]]
-            found[k] = [(y, *mode) for y, mode in zip(columns, data.modes[k], strict=True)]
+            modes[k] = [(y, *mode) for y, mode in zip(columns, data.modes[k], strict=True)]
             program.row([(y, 1) for y in columns], 1, 1)
-    return found
+    return modes
 
 
 def _memory(
@@ -294,28 +294,28 @@ def _classes(data: SampleData, picked: Sequence[int]) -> list[_Class]:
     count = len(picked)
     position = np.asarray(picked, dtype=np.int64)
     ops = position // 2
-    found: dict[tuple[bytes, bytes, bytes, bytes, tuple[int, ...]], int] = {}
+    sizes: dict[tuple[bytes, bytes, bytes, bytes, tuple[int, ...]], int] = {}
     for t in data.counted:
-        some = np.asarray(data.accesses[t], dtype=np.int64)
+        accesses = np.asarray(data.accesses[t], dtype=np.int64)
         first, last = data.live(t)
         live = (position >= first) & (position <= last)
         inside = np.zeros(count, dtype=bool)
         renewed = np.zeros(count, dtype=bool)
-        halves = np.concatenate((2 * some, 2 * some + 1))
+        halves = np.concatenate((2 * accesses, 2 * accesses + 1))
         before = np.searchsorted(position, halves, side="right") - 1  # -1: in the last epoch
         inside[before[(before < 0) | (position[before] != halves)]] = True
         ends = 2 * np.asarray(data.writes[t], dtype=np.int64) + 1
         renewed[np.searchsorted(position, ends, side="right") - 1] = True
         key = (
             live.tobytes(),
-            np.isin(ops, some).tobytes(),
+            np.isin(ops, accesses).tobytes(),
             inside.tobytes(),
             renewed.tobytes(),
             data.start[t],
         )
-        found[key] = found.get(key, 0) + data.size[t]
+        sizes[key] = sizes.get(key, 0) + data.size[t]
     classes = []
-    for (where, *patterns, start), nbytes in found.items():
+    for (where, *patterns, start), nbytes in sizes.items():
         accessed, inner, new = (tuple(np.frombuffer(x, dtype=bool).tolist()) for x in patterns)
         places = tuple(np.flatnonzero(np.frombuffer(where, dtype=bool)).tolist())
         classes.append(

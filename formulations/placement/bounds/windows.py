@@ -82,38 +82,38 @@ def windows(data: SampleData, expired: Callable[[], bool] = lambda: False, *, ev
         One in so many ops has windows.
     """
     forms = list(bottlenecks(data))
-    found: list[Window] = []
+    chosen: list[Window] = []
     clock = np.array(data.clock, dtype=np.int64)
     for k, load, after, written in _states(data, every):
         if expired():
             break
         for outward, ops in ((False, after), (True, written)):
-            some = [f for f in forms if f[1] == outward]
+            bounded = [f for f in forms if f[1] == outward]
             order = np.argsort(-ops[0] if outward else ops[0], kind="stable")
             far, filled = ops[0][order], np.cumsum(ops[1][order])
             known = np.abs(far) < NEVER
             far, filled = far[known], filled[known]
-            if not len(far) or not some:
+            if not len(far) or not bounded:
                 continue
             times = _times(data, clock, far + 1 if outward else far)
-            for tiers, _, room, rate in some:
+            for tiers, _, room, rate in bounded:
                 excess = filled + (load - data.memory - room)
                 for instant in (2 * k, 2 * k + 1):
                     spans = data.time(instant) - times if outward else times - data.time(instant)
                     best = int(np.argmax(excess / rate * SECOND - spans))
                     stall = -((rate * int(spans[best]) - int(excess[best]) * SECOND) // rate)
                     end = 2 * int(far[best]) + (1 if outward else 0)
-                    found.append(_window(data, stall, instant, end, tiers, rate, outward))
-    return sorted(found, key=lambda w: (-w.stall, w.low, w.high, w.tiers, w.outward))
+                    chosen.append(_window(data, stall, instant, end, tiers, rate, outward))
+    return sorted(chosen, key=lambda w: (-w.stall, w.low, w.high, w.tiers, w.outward))
 
 
 def disjoint(found: Sequence[Window], data: SampleData, most: int = 400) -> list[Window]:
     """Return windows that do not overlap with nearly the greatest sum of stalls, of the best `most` ones."""
-    some = [w for w in found if w.stall > 0][:most]
+    stalling = [w for w in found if w.stall > 0][:most]
     around = 2 * len(data.duration)
-    best = _chain([w for w in some if w.high <= around])
-    for wrapped in [w for w in some if w.high > around][:40]:
-        rest = [w for w in some if w.low >= wrapped.high - around and w.high <= wrapped.low]
+    best = _chain([w for w in stalling if w.high <= around])
+    for wrapped in [w for w in stalling if w.high > around][:40]:
+        rest = [w for w in stalling if w.low >= wrapped.high - around and w.high <= wrapped.low]
         chain = [*_chain(rest), wrapped]
         if sum(w.stall for w in chain) > sum(w.stall for w in best):
             best = chain

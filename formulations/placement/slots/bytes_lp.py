@@ -114,17 +114,17 @@ class SlotProgram:
     def amounts(self, values: Sequence[float], number: int, e: int) -> dict[State, float]:
         """Return the bytes of a life that are in each state at an instant."""
         life = self.cut.data.lives[number]
-        found, rest = {}, float(life.nbytes)
+        amounts, rest = {}, float(life.nbytes)
         e = e % len(self.cut.pieces) if life.ring else e
         for q in range(2, 2 ** len(self.cut.data.capacity), 2):
             if (number, e, q) in self.held:
                 held = max(0.0, values[self.held[number, e, q]])
                 column = self.absent.get((number, e, q))
                 away = 0.0 if column is None else min(held, max(0.0, values[column]))
-                found[q, True], found[q, False] = away, held - away
+                amounts[q, True], amounts[q, False] = away, held - away
                 rest -= held
-        found[0, False] = max(0.0, rest)
-        return found
+        amounts[0, False] = max(0.0, rest)
+        return amounts
 
 
 def size(data: StateData) -> ModelSize:
@@ -132,11 +132,11 @@ def size(data: StateData) -> ModelSize:
     cut = coarse(data)
     instants = sum(len(cut.instants(life)) for life in data.lives)
     sets = 2 ** (len(data.capacity) - 1) - 1
-    some = len(moves(data, tuple(c is not None for c in data.capacity)))
+    count = len(moves(data, tuple(c is not None for c in data.capacity)))
     return ModelSize(
-        variables=instants * (2 * sets + some) + data.n,
+        variables=instants * (2 * sets + count) + data.n,
         constraints=3 * sets * instants,
-        terms=instants * (8 * sets + 4 * some),
+        terms=instants * (8 * sets + 4 * count),
     )
 
 
@@ -279,12 +279,12 @@ def _memory(columns: SlotColumns, rounds: int | None, reserve: int) -> None:
 
 def _absent(columns: SlotColumns, lives: Sequence[tuple[int, int]], later: int) -> list[tuple[int, int]]:
     """Return lives and columns of what is absent at an end of a piece."""
-    found = []
+    absent = []
     for number, e in lives:
         at = (e + later) % columns.span if columns.data.lives[number].ring else e + later
         some = [(number, at, q) for q in columns.sets]
-        found += [(number, columns.absent[key]) for key in some if key in columns.absent]
-    return found
+        absent += [(number, columns.absent[key]) for key in some if key in columns.absent]
+    return absent
 
 
 def _arriving(columns: SlotColumns, lives: Sequence[tuple[int, int]], x: int) -> list[int]:
@@ -374,13 +374,13 @@ def _channels(columns: SlotColumns, rounds: int | None, margin: int) -> None:
     shared += [(ways, rate, 0) for ways, rate in data.caps]
     share = (rounds, rounds + len(data.capacity) - 2) if rounds is not None and data.linked else (1, 1)
     for p, (piece, lives) in enumerate(zip(columns.cut.pieces, columns.cut.inside, strict=True)):
-        by_way: dict[int, list[int]] = {}
+        by_channel: dict[int, list[int]] = {}
         for key in lives:
             for move, column in columns.moved.get(key, {}).items():
                 if move.way is not None:
-                    by_way.setdefault(move.way, []).append(column)
+                    by_channel.setdefault(move.way, []).append(column)
         for ways, rate, latency in shared:
-            moved = [column for w in ways for column in by_way.get(w, ())]
+            moved = [column for w in ways for column in by_channel.get(w, ())]
             if moved:
                 row = [(column, -SECOND * share[1]) for column in moved]
                 length = piece.length or 0

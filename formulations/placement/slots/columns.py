@@ -53,10 +53,10 @@ class SlotColumns:
     def contents(self) -> None:
         """Variables h and a."""
         for number, life in enumerate(self.data.lives):
-            some, starts = self.cut.instants(life), self.read(life)
+            instants, starts = self.cut.instants(life), self.read(life)
             may = sum(1 << x for x, there in enumerate(life.starts) if there)
-            for e in some[: -1 if life.ring else None]:
-                first = e == some[0] and not life.ring
+            for e in instants[: -1 if life.ring else None]:
+                first = e == instants[0] and not life.ring
                 border = (life.lasting and e % self.span == 0) or (life.born < 0 and first)
                 before = e - 1 if not first and self.cut.pieces[(e - 1) % self.span].moment else None
                 for q in self.sets:
@@ -81,13 +81,13 @@ class SlotColumns:
         channels in it.
         """
         ways = self.data.ways
-        some = []
+        by_direction = []
         for life in self.data.lives:
             outside = [life.lasting and not there for there in life.starts]
             limited = [c is not None or x for c, x in zip(self.data.capacity, outside, strict=True)]
             every = moves(self.data, tuple(limited))
             reads = [m for m in every if m.way is not None and not ways[m.way].dst]
-            some.append((reads, [m for m in every if m not in reads]))
+            by_direction.append((reads, [m for m in every if m not in reads]))
         for returning in (True, False):
             for number, life in enumerate(self.data.lives):
                 for _, p in list(self.instants(life))[:-1]:
@@ -98,7 +98,7 @@ class SlotColumns:
                     if onward:
                         gone, there = [*self.sets] if gone else [], [*self.sets]
                     before = {*((q, True) for q in gone), *((q, False) for q in (0, *there))}
-                    for move in some[number][not returning]:
+                    for move in by_direction[number][not returning]:
                         if move.before in before:
                             self.moved.setdefault((number, p), {})[move] = self._bytes(life.nbytes)
 

@@ -23,17 +23,17 @@ WHOLE = 1 - 1e-4
 def order(built: SlotMilp, value: Value) -> Order | None:
     """Return the order of a solution; None if it moves what is nowhere whole before."""
     cut = built.cut
-    found = Order(
+    result = Order(
         stays=[],
         copies=[],
         place=[(float(cut.at(k)), float(cut.end(k))) for k in range(cut.data.n)],
         length=len(cut.pieces),
     )
     for number in range(len(cut.data.lives)):
-        if not _Trace(built, value, number, found).follow():
+        if not _Trace(built, value, number, result).follow():
             return None
-    _early(built, found)
-    return found
+    _early(built, result)
+    return result
 
 
 class _Trace:
@@ -138,23 +138,23 @@ class _Trace:
         return False
 
 
-def _early(built: SlotMilp, found: Order) -> None:
+def _early(built: SlotMilp, order: Order) -> None:
     """Move copies to tiers without capacity to the front of the order as far as they can go."""
     data, n = built.cut.data, built.cut.data.n
     for w, way in enumerate(data.ways):
         if data.capacity[way.dst] is not None or data.periodic:
             continue
-        some = [i for i, copy in enumerate(found.copies) if copy.way == w]
+        some = [i for i, copy in enumerate(order.copies) if copy.way == w]
         before = 0.0
-        for i in sorted(some, key=lambda i: (found.copies[i].begin + found.copies[i].end, i)):
-            copy = found.copies[i]
-            source = next(stay for stay in found.stays if (n + 1 + i, 0) in stay.uses)
+        for i in sorted(some, key=lambda i: (order.copies[i].begin + order.copies[i].end, i)):
+            copy = order.copies[i]
+            source = next(stay for stay in order.stays if (n + 1 + i, 0) in stay.uses)
             if source.begin is not None:
                 event = source.begin[0]
-                free = found.place[event][1] if event < n else found.copies[event - n - 1].begin
+                free = order.place[event][1] if event < n else order.copies[event - n - 1].begin
                 before = max(before, free)
             before += 1e-3
-            found.copies[i] = replace(copy, begin=before)
+            order.copies[i] = replace(copy, begin=before)
 
 
 def neighbours(order: Order) -> Iterator[Order]:

@@ -38,18 +38,18 @@ class Cut:
     @cached_property
     def start(self) -> list[int]:
         """Instant at which each op starts; behind the last one, the end."""
-        found = [-1] * self.data.n
+        first = [-1] * self.data.n
         for p in reversed(range(len(self.pieces))):
             if self.pieces[p].run:
-                found[self.pieces[p].op] = p
-        return [*found, len(self.pieces)]
+                first[self.pieces[p].op] = p
+        return [*first, len(self.pieces)]
 
     @cached_property
     def _ends(self) -> list[int]:
-        found = [0] * (self.data.n + 1)
+        ends = [0] * (self.data.n + 1)
         for p, piece in enumerate(self.pieces):
-            found[piece.op] = p + 1
-        return found
+            ends[piece.op] = p + 1
+        return ends
 
     def at(self, k: int) -> int:
         """Return the instant at which an op starts, from n on in the next iteration."""
@@ -71,11 +71,11 @@ class Cut:
     @cached_property
     def inside(self) -> list[list[tuple[int, int]]]:
         """By piece, the lives that are in it, and the instant at its beginning as they count."""
-        found: list[list[tuple[int, int]]] = [[] for _ in self.pieces]
+        lives: list[list[tuple[int, int]]] = [[] for _ in self.pieces]
         for number, life in enumerate(self.data.lives):
             for e in self.instants(life)[:-1]:
-                found[e % len(self.pieces)].append((number, e))
-        return found
+                lives[e % len(self.pieces)].append((number, e))
+        return lives
 
     @cached_property
     def busy(self) -> list[set[int]]:

@@ -75,15 +75,15 @@ class Near:
 
     def values(self, change: Callable[[int], int]) -> list[int] | None:
         """Return the variables of the program; None if the changes break a row or leave their bounds."""
-        found = {j: change(j) for j in self.change}
-        if any(not low <= found[j] <= high for j, (low, high) in self.change.items()):
+        changed = {j: change(j) for j in self.change}
+        if any(not low <= changed[j] <= high for j, (low, high) in self.change.items()):
             return None
         if any(
-            sum(a * found[j] for j, a in zip(some, factors, strict=True)) < low
+            sum(a * changed[j] for j, a in zip(some, factors, strict=True)) < low
             for some, factors, low in self.rows
         ):
             return None
-        return [x + found.get(j, 0) for j, x in enumerate(self.point)]
+        return [x + changed.get(j, 0) for j, x in enumerate(self.point)]
 
 
 def near(

@@ -249,10 +249,10 @@ def _memory(built: SlotMilp) -> None:
         for piece, lives in zip(cut.pieces, cut.inside, strict=True):
             if piece.moment:
                 continue
-            some = [(number, e) for number, e in lives if x or not cut.used(number, e)]
+            unused = [(number, e) for number, e in lives if x or not cut.used(number, e)]
             needed = cut.data.need[piece.op] if piece.run and not x else 0
             for later in (0,) if built.upper else (0, 1):
-                at = [(number, e + later) for number, e in some]
+                at = [(number, e + later) for number, e in unused]
                 if not _enough_away(built, x, needed, at):
                     raise UsageError(
                         f"slot-milp: found op {piece.op} that does not fit, expected room for it"
@@ -262,14 +262,14 @@ def _memory(built: SlotMilp) -> None:
             _enough_away(built, x, 0, [*cut.inside[0], *unread])
 
 
-def _enough_away(built: SlotMilp, x: int, needed: int, some: list[tuple[int, int]]) -> bool:
+def _enough_away(built: SlotMilp, x: int, needed: int, lives: list[tuple[int, int]]) -> bool:
     """(6) Enough of some lives, at an instant of each, is not in tier x; return whether it can be."""
-    size, capacity = [built.cut.data.lives[number].nbytes for number, _ in some], built.cut.data.capacity[x]
+    size, capacity = [built.cut.data.lives[number].nbytes for number, _ in lives], built.cut.data.capacity[x]
     if capacity is None or (short := needed + sum(size) - capacity) <= 0:
         return True
     gaps = [
         min(z, short) / short * (1 - room)
-        for z, (number, e) in zip(size, some, strict=True)
+        for z, (number, e) in zip(size, lives, strict=True)
         if not isinstance(room := built.room(number, e, x), int)
     ]
     if gaps:
@@ -310,7 +310,7 @@ def _stalls(built: SlotMilp, most: int) -> None:
 
 def crowded(built: SlotMilp, value: Value) -> dict[int, int]:
     """Return the pieces in which a solution of the lower model holds too much, and by how many bytes."""
-    cut, found = built.cut, dict[int, int]()
+    cut, excess = built.cut, dict[int, int]()
     into = [[w for w, way in enumerate(cut.data.ways) if way.dst == x] for x in range(len(cut.data.capacity))]
     for x, capacity in enumerate(cut.data.capacity):
         if capacity is None:
@@ -325,8 +325,8 @@ def crowded(built: SlotMilp, value: Value) -> dict[int, int]:
                     came = any(value(flow) > EPSILON for flow in built.flow(number, e, into[x]))
                     held += cut.data.lives[number].nbytes * (there or came)
             if held > capacity:
-                found[p] = max(held - capacity, found.get(p, 0))
-    return found
+                excess[p] = max(held - capacity, excess.get(p, 0))
+    return excess
 
 
 def _number(item: Any, value: Value) -> float:

@@ -33,16 +33,16 @@ def decode(built: TmofModel, value: Value, g: int) -> tuple[Cut, list[Walk]]:
 def _instants(cut: Cut, slots: Slots) -> list[tuple[int, bool]]:
     """Return the slot of each instant of two iterations, and whether it is behind it; at time 0 it is not."""
     n, span = slots.data.n, len(cut.pieces)
-    found: list[tuple[int, bool]] = []
+    instants: list[tuple[int, bool]] = []
     ends = {cut.end(k): k for k in range(2 * n)}
     for e in range(2 * span + 1):
         if e % span == 0 and (slots.data.periodic or not e):
-            found.append((e // span * slots.count, False))
+            instants.append((e // span * slots.count, False))
         elif e in ends:
-            found.append((slots.of(ends[e]), True))
+            instants.append((slots.of(ends[e]), True))
         else:
-            found.append((slots.of(cut.pieces[e % span].op + e // span * n), False))
-    return found
+            instants.append((slots.of(cut.pieces[e % span].op + e // span * n), False))
+    return instants
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class _Own:
         """Return the interval that has a slot inside, and the slot as it counts there."""
         slots = self.built.slots[self.g]
         ring = slots.data.lives[self.number].ring
-        for j, some in enumerate(slots.intervals):
-            if some.life == self.number:
+        for j, interval in enumerate(slots.intervals):
+            if interval.life == self.number:
                 for i in (k % slots.count, k % slots.count + slots.count) if ring else (k,):
-                    if i in some.slots:
+                    if i in interval.slots:
                         return j, i
         return None
 
@@ -97,21 +97,21 @@ class _Own:
                     some = range(slots.intervals[j].slots[0], i + behind)
                     back = sum(value(built.model.into[self.g, j, x, s]) for x in slots.outer for s in some)
                     away = max(0, nbytes - round(back * built.unit))
-        found = dict[State, float]()
+        amounts = dict[State, float]()
         ends = sorted({0, nbytes, away, *held.values()})
         for low, high in pairwise(ends):
             q = sum(1 << x for x, there in held.items() if there > low)
-            found[q, away > low] = found.get((q, away > low), 0.0) + high - low
-        return found
+            amounts[q, away > low] = amounts.get((q, away > low), 0.0) + high - low
+        return amounts
 
     def carried(self, p: int) -> Mapping[Move, float]:
         """Return the moves in a piece."""
         inside = self.interval(self.at[p + self.at[p][1]][0])
         ways, built = self.built.slots[self.g].data.ways, self.built
-        found = {}
+        carried = {}
         for move in self.every:
             assert move.way is not None
             way = ways[move.way]
             if not way.src or (not way.dst and inside is not None and way.src == self.tier(inside[0])):
-                found[move] = float(built.slots[self.g].data.lives[self.number].nbytes)
-        return found
+                carried[move] = float(built.slots[self.g].data.lives[self.number].nbytes)
+        return carried

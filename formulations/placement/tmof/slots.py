@@ -61,7 +61,7 @@ class Slots:
     @cached_property
     def intervals(self) -> tuple[Interval, ...]:
         """The intervals that have slots inside."""
-        found = []
+        intervals = []
         for number, life in enumerate(self.data.lives):
             if life.ring and life.accesses:
                 uses = [*life.accesses, self.data.n + life.accesses[0]]
@@ -78,8 +78,8 @@ class Slots:
                 )
                 last = self.count + (number in self.barred and not life.ring) if ends else self.of(behind)
                 if last - self.of(before) > 1:
-                    found.append(Interval(number, range(self.of(before) + 1, last), not ends))
-        return tuple(found)
+                    intervals.append(Interval(number, range(self.of(before) + 1, last), not ends))
+        return tuple(intervals)
 
 
 def slots_of(data: Sequence[StateData]) -> tuple[Slots, ...]:
@@ -109,15 +109,15 @@ def shares(
     lanes: Sequence[Lane], data: Sequence[StateData], groups: Sequence[ChannelGroup]
 ) -> list[tuple[tuple[int, ...], int]]:
     """Return what each of several GPUs has of the groups that treat all alike, rounded up to bytes/s."""
-    found = []
+    caps = []
     for group in groups:
         ways = {
             tuple(w for w, pair in enumerate(pairs_of(lane, x)) if pair in group.channels)
             for lane, x in zip(lanes, data, strict=True)
         }
         if len(ways) == 1 and ways != {()}:
-            found.append((ways.pop(), -(-group.bytes_per_s // len(lanes))))
-    return found
+            caps.append((ways.pop(), -(-group.bytes_per_s // len(lanes))))
+    return caps
 
 
 def joint_rate(

@@ -224,14 +224,14 @@ def _last(slots: Slots) -> dict[int, int]:
 def _swaps(built: TmofModel, g: int) -> None:
     """(1-3) What has left was swapped out before; what has its room again is swapped in."""
     model, add, slots = built.model, built.model.rows.add, built.slots[g]
-    for j, some in enumerate(slots.intervals):
-        life, z = slots.data.lives[some.life], built.size(g, some.life)
-        first, last = some.slots[0], some.slots[-1]
+    for j, interval in enumerate(slots.intervals):
+        life, z = slots.data.lives[interval.life], built.size(g, interval.life)
+        first, last = interval.slots[0], interval.slots[-1]
         if life.born < 0 and not first and not life.starts[0]:
             model.left[g, j, first].setlb(1)  # (1)
-        if some.life in slots.barred and slots.count in some.slots:
+        if interval.life in slots.barred and slots.count in interval.slots:
             model.left[g, j, slots.count].setlb(1)  # (1)
-            for k in range(first, slots.count) if some.returns else ():
+            for k in range(first, slots.count) if interval.returns else ():
                 for x in slots.outer:
                     model.into[g, j, x, k].setub(0)  # (3)
         if life.ring and not life.accesses:
@@ -240,24 +240,24 @@ def _swaps(built: TmofModel, g: int) -> None:
             add(sum(model.to[g, j, x] for x in slots.outer) == model.left[g, j, last])  # (1)
         elif not slots.outer:
             model.left[g, j, last].setub(0)  # (1)
-        for k in some.slots:
+        for k in interval.slots:
             if k > first:
                 add(model.left[g, j, k] >= model.left[g, j, k - 1])  # (1)
                 add(model.back[g, j, k] >= model.back[g, j, k - 1])  # (1)
             add(model.back[g, j, k] <= model.left[g, j, k])  # (1)
             built.row()
             for x in slots.outer:
-                copied = built.copied(g, some.life, x)
+                copied = built.copied(g, interval.life, x)
                 if not isinstance(copied, int) or not copied:
-                    there = z * copied + sum(built.out(g, some.life, x, k), 0.0)
+                    there = z * copied + sum(built.out(g, interval.life, x, k), 0.0)
                     gone = model.left[g, j, k] + (built.to(g, j, x) - 1 if len(slots.outer) > 1 else 0)
                     add(z * gone <= there)  # (2)
-            if some.returns and slots.outer:
+            if interval.returns and slots.outer:
                 moved = sum(model.into[g, j, x, i] for x in slots.outer for i in range(first, k + 1))
                 add(moved <= z * model.back[g, j, k])  # (3)
-        if some.returns:
+        if interval.returns:
             for x in slots.outer:
-                add(sum(model.into[g, j, x, k] for k in some.slots) == z * built.to(g, j, x))  # (3)
+                add(sum(model.into[g, j, x, k] for k in interval.slots) == z * built.to(g, j, x))  # (3)
     for number, end in _last(slots).items():
         for x in slots.outer:
             if moved := built.out(g, number, x, end + 1):
@@ -308,13 +308,15 @@ def _capacities(built: TmofModel) -> None:
             continue
         for k in range(slots[0].count):
             held, most = 0.0, 0
-            for g, some in enumerate(slots):
-                last = _last(some)
-                for number, life in enumerate(some.data.lives):
+            for g, lane_slots in enumerate(slots):
+                last = _last(lane_slots)
+                for number, life in enumerate(lane_slots.data.lives):
                     copied = built.copied(g, number, x)
-                    begin = some.of(life.born) + 1
-                    end = last.get(number, -2) + (number in some.data.unread and number not in some.barred)
-                    at = [i for i in (k, k + some.count) if begin <= i <= end]
+                    begin = lane_slots.of(life.born) + 1
+                    end = last.get(number, -2) + (
+                        number in lane_slots.data.unread and number not in lane_slots.barred
+                    )
+                    at = [i for i in (k, k + lane_slots.count) if begin <= i <= end]
                     if life.ring:
                         at = at[:1] or ([k] if number in last else [])
                     for i in at:
@@ -338,21 +340,21 @@ def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGrou
         longest[k] = max(longest[k], sum(x.ub for x in moved) * ns)
 
     flows: dict[tuple[int, int], list[list[Any]]] = {}
-    for g, some in enumerate(built.slots):
+    for g, lane_slots in enumerate(built.slots):
         for outward, table in ((True, model.out), (False, model.into)):
             for key in table:
                 if key[0] == g:
-                    way = some.outer[key[2]][not outward]
+                    way = lane_slots.outer[key[2]][not outward]
                     assert way is not None
                     flows.setdefault((g, way), [[] for _ in range(count)])[key[3] % count].append(table[key])
-    for g, some in enumerate(built.slots):
+    for g, lane_slots in enumerate(built.slots):
         for k in range(count):
-            if 0 <= k - some.before < some.data.n:
-                duration = some.data.duration[k - some.before]
+            if 0 <= k - lane_slots.before < lane_slots.data.n:
+                duration = lane_slots.data.duration[k - lane_slots.before]
                 model.rows.add(model.slot[k] >= duration)
                 longest[k] = max(longest[k], duration)
-            own = [((w,), way.rate) for w, way in enumerate(some.data.ways)]
-            for ways, rate in [*own, *(() if lanes else some.data.caps)]:
+            own = [((w,), way.rate) for w, way in enumerate(lane_slots.data.ways)]
+            for ways, rate in [*own, *(() if lanes else lane_slots.data.caps)]:
                 moved = [x for w in ways for x in flows.get((g, w), [[]] * count)[k]]
                 if moved:
                     carry(k, moved, rate)

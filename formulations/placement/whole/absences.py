@@ -56,15 +56,15 @@ def absences(data: StateData) -> list[Absence]:
     >>> [(absence.before, absence.behind) for absence in absences(data)]
     [(0, 1), (1, 2), (2, 3)]
     """
-    found = []
+    gaps = []
     for number, life in enumerate(data.lives):
         uses = [life.born, *life.accesses]
         if life.ring and life.accesses:
             uses = [*life.accesses, life.accesses[0] + data.n]
         elif life.kept and uses[-1] < data.n:
             uses.append(data.end)
-        found += [Absence(number, before, behind) for before, behind in pairwise(uses)]
-    return found
+        gaps += [Absence(number, before, behind) for before, behind in pairwise(uses)]
+    return gaps
 
 
 def excess(data: StateData) -> list[int]:

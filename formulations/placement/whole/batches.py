@@ -87,14 +87,14 @@ def batched(
         copies = _stepped(data, order, rate, draw)
         if copies is None:
             continue
-        found = replace(order, copies=copies)
-        then = timing(data, found)
+        candidate = replace(order, copies=copies)
+        then = timing(data, candidate)
         latest = soonest.start[last] + LATER * (steps - step) // steps
         if then is None or then.start[last] > max(times.start[last], latest):
             continue
-        order, times = found, then
+        order, times = candidate, then
         if then.start[last] <= soonest.start[last]:
-            best, soonest = found, then
+            best, soonest = candidate, then
     return best, soonest
 
 
@@ -107,10 +107,10 @@ def _stepped(data: StateData, order: Order, rate: list[int], draw: Random) -> li
     if not keys:
         return None
     key, kind = draw.choice(keys), draw.random()
-    some, copies = groups[key], list(order.copies)
+    group, copies = groups[key], list(order.copies)
     if kind >= SHIFT:
-        return _cut(copies, some, draw)
-    where = copies[some[0]].begin
+        return _cut(copies, group, draw)
+    where = copies[group[0]].begin
     others = sorted(
         (abs(copies[x[0]].begin - where), x) for at, x in groups.items() if at != key and at[0] == key[0]
     )
@@ -119,29 +119,29 @@ def _stepped(data: StateData, order: Order, rate: list[int], draw: Random) -> li
     if kind >= JOIN:
         place = copies[draw.choice(others)[1][0]]
         shift = BESIDE * draw.uniform(-1, 1)
-        for i in some:
+        for i in group:
             copies[i] = replace(copies[i], begin=place.begin + shift, end=place.end + shift)
         return copies
 
     def lost(batch: list[int]) -> int:
         return -sum(data.lives[copies[i].life].nbytes for i in batch) * SECOND % rate[key[0]]
 
-    near = [x for _, x in others if lost(some + x) < lost(some) + lost(x)][:NEAR]
+    near = [x for _, x in others if lost(group + x) < lost(group) + lost(x)][:NEAR]
     if not near:
         return None
     other = draw.choice(near)
-    place = copies[draw.choice((some, other))[0]]
-    for i in (*some, *other):
-        copies[i] = replace(copies[i], batch=min(*some, *other), begin=place.begin, end=place.end)
+    place = copies[draw.choice((group, other))[0]]
+    for i in (*group, *other):
+        copies[i] = replace(copies[i], batch=min(*group, *other), begin=place.begin, end=place.end)
     return copies
 
 
-def _cut(copies: list[Copying], some: list[int], draw: Random) -> list[Copying] | None:
+def _cut(copies: list[Copying], group: list[int], draw: Random) -> list[Copying] | None:
     """Let a batch become two, one behind the other."""
-    if len(some) < 2:
+    if len(group) < 2:
         return None
-    first = draw.sample(some, draw.randrange(1, len(some)))
-    for part in (first, [i for i in some if i not in first]):
+    first = draw.sample(group, draw.randrange(1, len(group)))
+    for part in (first, [i for i in group if i not in first]):
         shift = BESIDE * draw.random()
         for i in part:
             copies[i] = replace(

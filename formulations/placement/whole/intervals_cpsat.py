@@ -199,15 +199,15 @@ def _outs(built: IntervalModel, number: int, clean: Sequence[int], ways: Mapping
 
 def _channels(built: IntervalModel, turns: Sequence[Sequence[int]]) -> None:
     """(4, 8) One copy at a time."""
-    model, some = built.model, dict[int, list[Any]]()
+    model, copies = built.model, dict[int, list[Any]]()
     for number, _, w, made, at in built.copies():
         length = built.copying(number, w)
         make = partial(model.new_optional_fixed_size_interval_var, size=length, is_present=made, name="")
-        some.setdefault(w, []).append(make(at))
+        copies.setdefault(w, []).append(make(at))
         for begin in built.earlier(number, at):
-            some[w].append(make(begin))  # (8)
-    for group in [*([w] for w in some), *turns]:
-        model.add_no_overlap([copy for w in group for copy in some.get(w, ())])  # (4)
+            copies[w].append(make(begin))  # (8)
+    for group in [*([w] for w in copies), *turns]:
+        model.add_no_overlap([copy for w in group for copy in copies.get(w, ())])  # (4)
 
 
 def _rooms(built: IntervalModel) -> None:

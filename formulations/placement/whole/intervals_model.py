@@ -47,10 +47,10 @@ class IntervalModel(WindowModel):
     ends: dict[int, Any] = field(default_factory=dict)
     """Of ops with several modes."""
 
-    def copying(self, life: int, way: int) -> int:
+    def copying(self, life: int, channel: int) -> int:
         """Return the ticks of a copy, rounded up."""
         data = self.data
-        ns = data.ways[way].latency - (-data.lives[life].nbytes * SECOND // self.rate[way])
+        ns = data.ways[channel].latency - (-data.lives[life].nbytes * SECOND // self.rate[channel])
         return -(-ns // self.tick)
 
     def end(self, k: int) -> Any:
@@ -92,18 +92,18 @@ class IntervalModel(WindowModel):
 
     def variables(self) -> dict[str, Any]:
         """Return the variables that a plan is read from, by name."""
-        found = {f"start {k}": part for k, part in enumerate(self.start)}
-        found |= {"finish": self.finish} if self.data.periodic else {}
-        found |= {f"mode {k} {i}": part for (k, i), part in self.mode.items()}
-        found |= {f"gone {g} {c}": part for (g, c), part in self.gone.items()}
+        named = {f"start {k}": part for k, part in enumerate(self.start)}
+        named |= {"finish": self.finish} if self.data.periodic else {}
+        named |= {f"mode {k} {i}": part for (k, i), part in self.mode.items()}
+        named |= {f"gone {g} {c}": part for (g, c), part in self.gone.items()}
         for g, trip in self.trips.items():
-            found |= {f"r {g}": trip.release, f"q {g}": trip.allocate}
-            found |= {f"away {g} {x}": away for x, away in trip.away.items()}
+            named |= {f"r {g}": trip.release, f"q {g}": trip.allocate}
+            named |= {f"away {g} {x}": away for x, away in trip.away.items()}
         for (number, x), out in self.outs.items():
-            found |= {f"tier {number} {x}": out.used}
-            found |= {} if out.until is None else {f"e {number} {x}": out.until}
-            found |= {} if out.at is None else {f"p {number} {x}": out.at}
-        return found
+            named |= {f"tier {number} {x}": out.used}
+            named |= {} if out.until is None else {f"e {number} {x}": out.until}
+            named |= {} if out.at is None else {f"p {number} {x}": out.at}
+        return named
 
 
 @dataclass(kw_only=True)
@@ -151,17 +151,17 @@ def moves_of(built: IntervalModel, value: Value) -> Moves:
 
 def order_of(data: StateData, rate: Sequence[int], moves: Moves) -> tuple[Order, Timing]:
     """Return the order and the times of moves, with copies at these rates by channel."""
-    n, some = data.n, absences(data)
+    n, gaps = data.n, absences(data)
     place = [(float(s), float(s + d)) for s, d in zip(moves.starts, data.duration, strict=True)]
     latest = max((*moves.starts, *moves.out.values(), *moves.back.values()))
     order = Order(stays=[], copies=[], place=place, length=moves.period or latest + max(data.duration) + 1)
     times = [*moves.starts, 0]
-    homes = {some[g].life: x for g, x in moves.away.items()}
+    homes = {gaps[g].life: x for g, x in moves.away.items()}
     ways = {(way.src, way.dst): w for w, way in enumerate(data.ways)}
     events: dict[tuple[int, int], At] = {}
     since: dict[At, float] = {(k, 0): place[k][0] for k in range(n)}
     copies = [(number, -1, ways[0, homes[number]], at) for number, at in moves.out.items()]
-    copies += [(some[g].life, g, ways[moves.away[g], 0], at) for g, at in moves.back.items()]
+    copies += [(gaps[g].life, g, ways[moves.away[g], 0], at) for g, at in moves.back.items()]
     for number, g, w, at in copies:
         turn, begin = divmod(at, order.length)
         event = events[number, g] = n + 1 + len(order.copies), turn
@@ -170,7 +170,7 @@ def order_of(data: StateData, rate: Sequence[int], moves: Moves) -> tuple[Order,
         order.copies.append(Copying(life=number, way=w, begin=float(begin), end=float(end)))
         times.append(begin)
     of: dict[int, list[int]] = {}
-    for g, absence in enumerate(some):
+    for g, absence in enumerate(gaps):
         of.setdefault(absence.life, []).append(g)
     for number, own in of.items():
         life = data.lives[number]
@@ -185,7 +185,7 @@ def order_of(data: StateData, rate: Sequence[int], moves: Moves) -> tuple[Order,
                 outer.since = since[copied]
             stays.append(outer)
         for g in own:
-            behind = some[g].behind
+            behind = gaps[g].behind
             if g in moves.away and behind < data.end:
                 back = events[number, g]
                 outer.uses.append(back)

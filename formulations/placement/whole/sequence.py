@@ -140,14 +140,14 @@ class _Graph:
 
     def longest(self, events: int, period: int | None) -> list[int] | None:
         """Return the earliest starts; None if there is a cycle of positive length."""
-        some = np.array([row for row in self.rows if period is not None or not row[3]], dtype=np.int64)
+        arcs = np.array([row for row in self.rows if period is not None or not row[3]], dtype=np.int64)
         start = np.zeros(events, dtype=np.int64)
-        if not len(some):
+        if not len(arcs):
             return [0] * events
-        wait = some[:, 2] - some[:, 3] * (period or 0)
+        wait = arcs[:, 2] - arcs[:, 3] * (period or 0)
         for _ in range(events + 1):
             following = start.copy()
-            np.maximum.at(following, some[:, 1], start[some[:, 0]] + wait)
+            np.maximum.at(following, arcs[:, 1], start[arcs[:, 0]] + wait)
             if np.array_equal(following, start):
                 return [int(s) for s in start]
             start = following
@@ -222,10 +222,10 @@ def lengths(data: StateData, order: Order, rate: Sequence[int]) -> list[int]:
 
 def _one_by_one(data: StateData, order: Order, length: Sequence[int], graph: _Graph) -> None:
     """Let the stays of a tensor in a tier follow each other."""
-    some: dict[tuple[int, int], list[Stay]] = {}
+    stays_of: dict[tuple[int, int], list[Stay]] = {}
     for stay in order.stays:
-        some.setdefault((data.lives[stay.life].tensor, stay.tier), []).append(stay)
-    for stays in some.values():
+        stays_of.setdefault((data.lives[stay.life].tensor, stay.tier), []).append(stay)
+    for stays in stays_of.values():
         stays.sort(key=lambda stay: stay.since)
         again = [(stays[0], 1)] if data.lives[stays[0].life].lasting or len(stays) > 1 else []
         for stay, (following, later) in zip(stays, [*((x, 0) for x in stays[1:]), *again], strict=False):

@@ -126,11 +126,11 @@ class WindowModel:
 
 def size(data: StateData) -> ModelSize:
     """Return about the counts of the model without building it."""
-    some, n = [0] * data.n, data.n
+    accesses, n = [0] * data.n, data.n
     for absence in absences(data):
         for k in absence.ops(data):
-            some[k % n] += 1
-    tight = [some[c // 2] for c in instants(data)]
+            accesses[k % n] += 1
+    tight = [accesses[c // 2] for c in instants(data)]
     return ModelSize(
         variables=n + 3 * sum(tight),
         constraints=6 * sum(tight) + 2 * sum(min(n, m) for m in tight),
@@ -291,23 +291,23 @@ def _memory(
     at: dict[int, list[tuple[int, int]]] = {c: [] for c in built.instants}
     for g, c in alone:
         at[c % (2 * data.n)].append((g, c))
-    for c, some in at.items():
+    for c, keys in at.items():
         short = loads[c // 2] - sum(others)
-        size = {key: data.lives[built.absences[key[0]].life].nbytes for key in some}
+        size = {key: data.lives[built.absences[key[0]].life].nbytes for key in keys}
         modes = [(-x.nbytes, built.mode[c // 2, i]) for i, x in enumerate(data.modes.get(c // 2, ()))]
         if not modes:
             short = attainable(size.values(), short)
         if modes or short > 0:
-            _at_least(model, [*((size[key], alone[key]) for key in some), *modes], short)  # (2)
-            lives = [(size[g, c], came[c][built.absences[g].life]) for g, c in some]
+            _at_least(model, [*((size[key], alone[key]) for key in keys), *modes], short)  # (2)
+            lives = [(size[g, c], came[c][built.absences[g].life]) for g, c in keys]
             _at_least(model, [*lives, *modes], short)  # (2)
-            _at_least(model, [*((size[key], leaves[key]) for key in some), *modes], short)  # (2)
+            _at_least(model, [*((size[key], leaves[key]) for key in keys), *modes], short)  # (2)
 
 
-def _at_least(model: Any, some: Sequence[tuple[int, Any]], least: int) -> None:
+def _at_least(model: Any, terms: Sequence[tuple[int, Any]], least: int) -> None:
     """Let bytes add up to a number, in units of their greatest common divisor: `engines.cpsat.NARROW`."""
-    unit = gcd(*(nbytes for nbytes, _ in some)) or 1
-    model.add(sum(nbytes // unit * part for nbytes, part in some) >= -(-least // unit))
+    unit = gcd(*(nbytes for nbytes, _ in terms)) or 1
+    model.add(sum(nbytes // unit * part for nbytes, part in terms) >= -(-least // unit))
 
 
 def attainable(sizes: Iterable[int], least: int) -> int:
@@ -334,15 +334,15 @@ def attainable(sizes: Iterable[int], least: int) -> int:
     return sum(sizes) - room * unit
 
 
-def _carry(built: WindowModel, rate: int, some: Sequence[tuple[int, Any]], time: Any) -> None:
+def _carry(built: WindowModel, rate: int, parts: Sequence[tuple[int, Any]], time: Any) -> None:
     """Let bytes pass in a time."""
     if not rate:
-        built.model.add(sum(part for _, part in some) <= 0)
+        built.model.add(sum(part for _, part in parts) <= 0)
         return
     unit = rate // gcd(rate, SECOND)  # of a ns: bytes take whole numbers of them
     if unit > EXACT_UNITS:
         unit = PARTS
-    terms = [(z * SECOND * unit // rate, part) for z, part in some]
+    terms = [(z * SECOND * unit // rate, part) for z, part in parts]
     common = gcd(unit * built.tick, *(units for units, _ in terms))
     if max([unit * built.tick, *(units for units, _ in terms)]) // common >= LARGEST:
         return  # a bound without the row

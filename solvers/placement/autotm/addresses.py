@@ -115,14 +115,16 @@ def solve_with_addresses(
         facts |= {"height": heights[first], "fragmentation": heights[first] - placed.needed[first]}
         if number == 1:
             facts |= {"first_height": heights[first], "first_objective": inner.incumbent or 0}
-        said = f"{number} rounds until the plan has addresses"
+        message = f"{number} rounds until the plan has addresses"
         if not high:
             context.offer(replace(inner.answer, allocation=placed.offsets))
-            return Outcome(detail=outcome.detail if number == 1 else said, facts=facts)
-        said = f"the plan of round {number} needs addresses up to {', '.join(map(str, high.values()))} bytes"
-        context.progress(said)
+            return Outcome(detail=outcome.detail if number == 1 else message, facts=facts)
+        message = (
+            f"the plan of round {number} needs addresses up to {', '.join(map(str, high.values()))} bytes"
+        )
+        context.progress(message)
         if context.expired or not high.keys() <= rooms.keys():
-            return Outcome(reason="time" if context.expired else None, detail=said, facts=facts)
+            return Outcome(reason="time" if context.expired else None, detail=message, facts=facts)
         for i, height in high.items():
             tighten(problem, placed, i, height, rooms[i])
         dual.limit(replace(data, rows=tuple(replace(row, rooms=tuple(rooms[row.tier])) for row in data.rows)))

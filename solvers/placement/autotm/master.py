@@ -130,10 +130,10 @@ class Master:
 
     def solve(self) -> tuple[float, Point] | None:
         """Return the value in ns and the prices; None if they were not found in time."""
-        found = self.program.solve()
-        if found is None:
+        solution = self.program.solve()
+        if solution is None:
             return None
-        value, dual = found
+        value, dual = solution
         dual = dual / self.scale * self.ns
         rows, n, operands, tiers = self.shape
         beside, _, near = dual[self.slots : self.links].reshape(3, n)
@@ -144,11 +144,11 @@ class Master:
 
     def choose(self, seconds: float) -> World | None:
         """Return a good choice of known walks, one for each item; None if none was found in time."""
-        found = self.program.choose(range(self.modes, self.program.columns), seconds)
-        if found is None:
+        values = self.program.choose(range(self.modes, self.program.columns), seconds)
+        if values is None:
             return None
         m, world = self.arrays.tables, self.arrays.empty()
-        for (w, steps), taken in zip(self.walks, found[self.first :].tolist(), strict=True):
+        for (w, steps), taken in zip(self.walks, values[self.first :].tolist(), strict=True):
             if taken > 0.5:
                 world.chosen[self.arrays.data.walks[w].item] = w
                 world.step[m.point_first[w] : m.point_first[w + 1]] = steps

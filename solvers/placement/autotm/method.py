@@ -181,13 +181,13 @@ def _milp(
 def _outcome(context: Context, outcome: Outcome, bound: int) -> Outcome:
     """Say in an outcome what is known of the form."""
     infeasible = outcome.infeasible and context.incumbent is None
-    said = f"no plan of this form takes less than {bound} ns"
+    message = f"no plan of this form takes less than {bound} ns"
     if infeasible:
-        said = (
+        message = (
             "no plan of this form: moved only as the form lets them, the tensors that some op needs do not "
             "fit into the tiers; other methods may have a plan"
         )
-    detail = ", ".join(text for text in (outcome.detail, said) if text)
+    detail = ", ".join(text for text in (outcome.detail, message) if text)
     return Outcome(reason=outcome.reason, detail=detail, facts={} if infeasible else {"form_bound": bound})
 
 

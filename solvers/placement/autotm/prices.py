@@ -240,18 +240,18 @@ class Dual:
     def steps(self, most: int | None) -> Steps:
         """Return the steps that plans of at most so many ns may take, by walk and point."""
         m, data = self.arrays.tables, self.arrays.data
-        kept, at, found = self.kept(most).tolist(), 0, list[list[list[Transition]]]()
+        kept, at, allowed = self.kept(most).tolist(), 0, list[list[list[Transition]]]()
         kinds = iter(m.kind.tolist())
         for walk in data.walks:
-            some = []
+            by_point = []
             for kind in itertools.islice(kinds, len(walk.points)):
                 steps = self.arrays.steps[m.step_first[kind] : m.step_first[kind + 1]]
-                some.append(
+                by_point.append(
                     [step for step, keep in zip(steps, kept[at : at + len(steps)], strict=True) if keep]
                 )
                 at += len(steps)
-            found.append(some if all(some) and not walk.fixed else [])
-        return found
+            allowed.append(by_point if all(by_point) and not walk.fixed else [])
+        return allowed
 
     def solution(self) -> tuple[list[Path], list[ModeData]] | None:
         """Return the paths and modes of the best plan."""
@@ -270,16 +270,16 @@ def _sums(rent: Any) -> Any:
 
 def _ops_with_copies(m: AutotmTables) -> Any:
     """Return by op whether there may be copies beside it."""
-    found = np.zeros(len(m.level), bool)
+    copies_at = np.zeros(len(m.level), bool)
     copies = np.cumsum(np.append(0, m.beside_hop >= 0))[m.step_first]
-    found[m.op[np.diff(copies)[m.kind] > 0]] = True
-    return found
+    copies_at[m.op[np.diff(copies)[m.kind] > 0]] = True
+    return copies_at
 
 
 def _anywhere(m: AutotmTables, op_of: Any) -> Any:
     """Return by operand whether some mode takes it from anywhere."""
-    found = np.zeros(len(op_of), bool)
+    is_free = np.zeros(len(op_of), bool)
     for j, k in enumerate(op_of.tolist()):
         wanted = m.wanted[m.mode_first[k] : m.mode_first[k + 1], j - m.operand_first[k]]
-        found[j] = bool((wanted < 0).any())
-    return found
+        is_free[j] = bool((wanted < 0).any())
+    return is_free

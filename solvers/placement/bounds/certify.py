@@ -112,15 +112,15 @@ def certify_placement(
         ideal, _ = price_time(graph, setting, TRIVIAL)
         if ideal >= proven:
             best, proven = TRIVIAL, ideal
-        rounds = (found for found, _, _ in price_rounds(problem, context, reached))
+        rounds = (best_prices for best_prices, _, _ in price_rounds(problem, context, reached))
         known: list[Prices | Sequence[Window]] = [] if prices is None else [prices]
         if isinstance(prices, Sequence):  # the same prices together may do
             known.append(window_prices(sample_data(problem), prices))
         while not reached() and not unsampled(problem):
-            found = known.pop() if known else next(rounds, None)
-            if found is None:
+            best_prices = known.pop() if known else next(rounds, None)
+            if best_prices is None:
                 break
-            proof = proof_of(problem, found)
+            proof = proof_of(problem, best_prices)
             value, _ = price_time(graph, setting, proof)
             if value > proven:
                 best, proven = proof, value
@@ -164,10 +164,10 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
     ideal, most = ideal_time(problem), 0
     released = best_release_of_orders(problem)
     if released is not None:
-        late = ReleaseProof(op=released.op, tiers=released.tiers, groups=released.groups)
+        release = ReleaseProof(op=released.op, tiers=released.tiers, groups=released.groups)
         with suppress(Refused):  # a machine that the checker does not serve
-            most = released_time(graph, setting, late)
-            best = late
+            most = released_time(graph, setting, release)
+            best = release
     try:
         proof = LagsProof()
         proven = ideal = ordered_time(graph, setting, proof)
@@ -178,10 +178,10 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
         if max(proven, most) < sought and not unsampled(problem):
             data, rows = sample_data(problem), ancestor_rows(precedence(graph).ancestors)
             context.progress("certificate: lags")
-            found = deciding(data, rows, [*lags(data, rows, lambda: context.expired)])
+            kept = deciding(data, rows, [*lags(data, rows, lambda: context.expired)])
             proof = LagsProof(
-                inward=tuple((x.before, x.after) for x in found if not x.outward),
-                outward=tuple((x.before, x.after) for x in found if x.outward),
+                inward=tuple((x.before, x.after) for x in kept if not x.outward),
+                outward=tuple((x.before, x.after) for x in kept if x.outward),
             )
             proven = ordered_time(graph, setting, proof)
         if max(proven, most) < sought and not context.expired:
@@ -227,15 +227,15 @@ def certify_time(problem: Placement, result: Result, context: Context) -> Certif
     return Certified(result.bound, certificate)
 
 
-def proof_of(problem: Placement, found: Prices | Sequence[Window]) -> PricesProof | WindowsProof:
+def proof_of(problem: Placement, bound: Prices | Sequence[Window]) -> PricesProof | WindowsProof:
     """Return the proof by prices, or by windows with prices of their own."""
     from ....formulations.placement.bounds.prices import Prices, window_prices
     from .prices import sample_data
 
-    if isinstance(found, Prices):
-        return prices_proof(problem, found)
+    if isinstance(bound, Prices):
+        return prices_proof(problem, bound)
     data = sample_data(problem)
-    return WindowsProof(windows=tuple(prices_proof(problem, window_prices(data, [w])) for w in found))
+    return WindowsProof(windows=tuple(prices_proof(problem, window_prices(data, [w])) for w in bound))
 
 
 def price_time(graph: Graph, setting: Setting, proof: PricesProof | WindowsProof) -> tuple[int, int]:

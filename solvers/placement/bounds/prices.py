@@ -92,15 +92,15 @@ def price_steps(
         yield kind
 
 
-def _of_ops(problem: Placement, found: Sequence[Window]) -> Sequence[Window]:
+def _of_ops(problem: Placement, chosen: Sequence[Window]) -> Sequence[Window]:
     """Return windows between instants of the ops themselves, of which ``replace`` makes two."""
     if problem.graph.accounting is Accounting.COEXIST:
-        return found
+        return chosen
 
     def instant(c: int) -> int:
         return c // 4 * 2 + (c % 4 == 3)
 
-    return [replace(w, low=instant(w.low), high=instant(w.high), instant=instant(w.instant)) for w in found]
+    return [replace(w, low=instant(w.low), high=instant(w.high), instant=instant(w.instant)) for w in chosen]
 
 
 def late(problem: Placement, context: Context) -> Callable[[], bool]:
@@ -125,10 +125,10 @@ def price_rounds(
     done: list[int] = []
     for every in (SPARSE, 1) if len(problem.graph.ops) > LARGE else (1,):
         context.progress("windows")
-        found = windows(data, late(problem, context), every=every)
+        candidates = windows(data, late(problem, context), every=every)
         if every == 1:
             context.known.done.add(WINDOWS)
-        chosen = disjoint(found, data)
+        chosen = disjoint(candidates, data)
         if chosen:
             prices = window_prices(data, chosen)
             bound, whole = price_bound(data, prices), sum(w.stall for w in chosen)
@@ -138,7 +138,7 @@ def price_rounds(
         for apart, most, bins in rounds:
             if closed() or context.expired:
                 return
-            samples = chosen_samples(data, found, chosen, apart, most, bins)
+            samples = chosen_samples(data, candidates, chosen, apart, most, bins)
             if samples == done:
                 break
             done = samples
@@ -272,15 +272,15 @@ def _lives(problem: Placement) -> list[_Lifetime]:
             continue
         starts = [-1] * tensor.initial + fresh[t]
         for low, high in pairwise([*starts, count]):
-            some = tuple(k for k in accesses[t] if low <= k < high)
+            inside = tuple(k for k in accesses[t] if low <= k < high)
             last = high == count and tensor.final and not problem.periodic
-            if not some:
+            if not inside:
                 continue
             tiers = problem.may_start(tensor.kind)
             lives.append(
                 _Lifetime(
                     nbytes=tensor.nbytes,
-                    accesses=some,
+                    accesses=inside,
                     writes=tuple(k for k in writes[t] if low <= k < high),
                     initial=low < 0,
                     final=last,
@@ -322,10 +322,10 @@ def chosen_samples(
     return sorted(picked)
 
 
-def _ends(data: SampleData, some: Sequence[Window]) -> set[int]:
+def _ends(data: SampleData, chosen: Sequence[Window]) -> set[int]:
     """Return the instants at the ends of windows, in the first iteration."""
     around = 2 * len(data.duration)
-    return {end % around if data.periodic else end for w in some for end in (w.low, w.high)}
+    return {end % around if data.periodic else end for w in chosen for end in (w.low, w.high)}
 
 
 def _coarse(data: SampleData, bins: int) -> list[int]:

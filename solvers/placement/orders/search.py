@@ -136,12 +136,12 @@ class _Descent:
 
     def _low_peak(self) -> Order:
         """Return the greedy order of least peak memory, of those that there is time for."""
-        found, peak = each_once(self.problem), sequential_memory(self.problem.graph).peak
+        best, peak = each_once(self.problem), sequential_memory(self.problem.graph).peak
         for order in greedy_orders(self.problem.graph):
             if self.context.expired:
                 break
-            found = min(found, order, key=peak)
-        return found
+            best = min(best, order, key=peak)
+        return best
 
     def steps(self) -> Steps:
         """Yield the best order after each plan; those that are better were offered."""

@@ -153,11 +153,11 @@ def _forward(plan: _Emission, segment: Segment, kept: int) -> None:
         if k == i or not segment.away:
             room -= chain.size(i, segment.taped)
         if k == i and segment.away:
-            some, outgoing = chain.of(i, segment.taped), chain.goes_out(i, segment.taped)
+            leaving, outgoing = chain.of(i, segment.taped), chain.goes_out(i, segment.taped)
             if outgoing:
-                plan.out.extend([t, 0] for t in some)
+                plan.out.extend([t, 0] for t in leaving)
             end = plan.now + wait(chain.out, plan.pending - room - outgoing) + chain.ns(code)
-            plan.until |= dict.fromkeys(some, end)
+            plan.until |= dict.fromkeys(leaving, end)
             room += outgoing
             if not outgoing:
                 plan.builder.free(chain.inputs[i], plan.device, end)

@@ -28,8 +28,8 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
     every = 2 * sum(tensor.nbytes for tensor in graph.tensors) + most
     memory = every if machine.tiers[0].capacity is None else min(machine.tiers[0].capacity, every)
     slots = context.options.get("memory-slots", SLOTS)
-    found = program(stages, memory, slots, lambda length: not context.expired)
-    if found is None:
+    solution = program(stages, memory, slots, lambda length: not context.expired)
+    if solution is None:
         return Outcome(reason="time")
     first = {t: _first_tier(problem, t, outer) or outer for t in (inputs[0], *given)}
     most_ns = sum(stages.forward) + sum(stages.backward) + max(c.latency_ns for c in machine.channels)
@@ -43,7 +43,7 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
         )
     chain = Chain(
         graph=graph,
-        found=found,
+        found=solution,
         inputs=inputs,
         tapes=tapes,
         given=given,

@@ -165,14 +165,14 @@ class Chain:
 
     def uses(self, first: int, codes: Sequence[int]) -> list[int]:
         """Return the bytes that are there while each op of a reversal runs, beside the segment's input."""
-        found = []
+        uses = []
         live = self.written(*self.op(codes[-1]))
         for number, mode in map(self.op, reversed(codes)):
             op, written = self.graph.ops[number], self.written(number, mode)
             there = (live | {*op.reads} | written) - {self.inputs[first]}
-            found.append(self.bytes_of(there) + op.all_modes[mode].workspace)
+            uses.append(self.bytes_of(there) + op.all_modes[mode].workspace)
             live = (live - {*op.writes}) | {*op.reads}
-        return found[::-1]
+        return uses[::-1]
 
     def rest(self) -> list[int]:
         """Return by stage the ns of it and those behind it, each op once; 0 behind the last one."""
@@ -257,13 +257,13 @@ def _program(chain: Chain, slots: int, longest: int, limit: int) -> tuple[int, l
     return limit, segments[::-1]
 
 
-def _undominated(found: list[tuple[Integers, Integers, Segment]], unit: int, tick: Tick) -> _States:
+def _undominated(candidates: list[tuple[Integers, Integers, Segment]], unit: int, tick: Tick) -> _States:
     """Return the states of a stage, rounded, without those that are dominated, the fastest first."""
-    if not found:
+    if not candidates:
         return _States(numbers=np.zeros((4, 0), np.int64), parent=np.zeros(0, np.int64), segment=[])
-    exact = np.concatenate([numbers for numbers, *_ in found], axis=1)
-    parent = np.concatenate([kept for _, kept, _ in found])
-    which = np.repeat(np.arange(len(found)), [numbers.shape[1] for numbers, *_ in found])
+    exact = np.concatenate([numbers for numbers, *_ in candidates], axis=1)
+    parent = np.concatenate([kept for _, kept, _ in candidates])
+    which = np.repeat(np.arange(len(candidates)), [numbers.shape[1] for numbers, *_ in candidates])
     while True:
         rounded = exact.copy()
         rounded[:3] = -(-exact[:3] // unit) * unit
@@ -281,7 +281,7 @@ def _undominated(found: list[tuple[Integers, Integers, Segment]], unit: int, tic
             break
         unit *= 2
     return _States(
-        numbers=rounded[:, kept], parent=parent[kept], segment=[found[int(which[k])][2] for k in kept]
+        numbers=rounded[:, kept], parent=parent[kept], segment=[candidates[int(which[k])][2] for k in kept]
     )
 
 

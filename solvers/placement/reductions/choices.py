@@ -68,7 +68,7 @@ def useful(problem: Placement) -> Left:
     ((1, 0),)
     """
     kinds = {processor.kind for processor in problem.machine.processors}
-    found = []
+    modes_left = []
     for op in problem.graph.ops:
         ways = [(m, x) for m, x in enumerate(op.all_modes) if not x.processors or kinds & {*x.processors}]
         ways.sort(key=lambda way: (way[1].duration_ns, way[1].workspace, way[0]))
@@ -76,8 +76,8 @@ def useful(problem: Placement) -> Left:
         for m, mode in ways:
             if not kept or mode.workspace < op.all_modes[kept[-1]].workspace:
                 kept.append(m)
-        found.append(tuple(kept))
-    return tuple(found)
+        modes_left.append(tuple(kept))
+    return tuple(modes_left)
 
 
 def relaxed(problem: Placement, left: Left) -> Placement:

@@ -104,10 +104,10 @@ def timed(problem: Placement, plan: Plan) -> Plan | None:
     """
     plan = replace(plan, runs=tuple(sorted(plan.runs, key=lambda r: (r.start, r.end, r.op))))
     node = _nodes(problem.machine, plan)
-    found = _least_times(node, _arcs(problem, plan, node), plan.period)
-    if found is None:
+    solution = _least_times(node, _arcs(problem, plan, node), plan.period)
+    if solution is None:
         return None
-    period, times = found
+    period, times = solution
     begins = (times[: len(node)] - node["ahead"]).tolist()
     ends = (times[: len(node)] + node["behind"]).tolist()
     copy, free = 1 + len(plan.runs), 1 + len(plan.runs) + len(plan.copies)
@@ -165,15 +165,15 @@ def _arcs(problem: Placement, plan: Plan, node: Records) -> tuple[Records, Integ
         joint = np.unique(np.append(waits_for[waits_for > 0], len(ends)))
         number = len(instants) + np.arange(len(joint))
         into = number[np.searchsorted(joint, np.arange(len(ends)), "right")]
-        late = waits_for == 0
+        is_first = waits_for == 0
         source = number[np.searchsorted(joint, waits_for)]
-        source[late] = number[-1]
+        source[is_first] = number[-1]
         arcs.extend(
             (
                 _rows(ends, into, node["behind"][ends], laps),
                 _rows(number[:-1], number[1:], 0),
                 _rows(number[-1:], number[:1], 0, 1),
-                _rows(source, begins, ahead, late),
+                _rows(source, begins, ahead, is_first),
             )
         )
         instants = np.concatenate((instants, finish[joint - 1]))
@@ -196,19 +196,19 @@ def _arcs(problem: Placement, plan: Plan, node: Records) -> tuple[Records, Integ
         ends = np.concatenate((frees[[f.tier == tier.name for f in plan.frees]], own))
         if len(begins) and len(ends):
             join(ends, begins, node["begin"][begins], node["ahead"][begins])
-    found = np.concatenate(arcs)
+    joined = np.concatenate(arcs)
     if not period:
-        found = found[found["laps"] == 0]
-    return found[np.argsort(found["target"], kind="stable")], instants
+        joined = joined[joined["laps"] == 0]
+    return joined[np.argsort(joined["target"], kind="stable")], instants
 
 
 def _rows(source: Any, target: Any, wait: Any, laps: Any = 0) -> Records:
     """Return arcs from numbers, or arrays of them."""
     columns = np.broadcast_arrays(source, target, wait, laps)
-    found = np.zeros(columns[0].shape, ARC)
+    rows = np.zeros(columns[0].shape, ARC)
     for name, column in zip(("source", "target", "wait", "laps"), columns, strict=True):
-        found[name] = column
-    return found
+        rows[name] = column
+    return rows
 
 
 def _orders_of_bytes(problem: Placement, plan: Plan, node: Records) -> tuple[Records, Integers]:
@@ -244,10 +244,10 @@ def _orders_of_bytes(problem: Placement, plan: Plan, node: Records) -> tuple[Rec
     event["segment"] = np.arange(len(copies)) - passed[copies] + low[copies]
     for column, name in enumerate(("node", "tier", "kind", "cyclic"), 2):
         event[name] = table[copies, column]
-    some = node[event["node"]]
-    ends_at_once = some["finish"] == some["begin"]
+    copied = node[event["node"]]
+    ends_at_once = copied["finish"] == copied["begin"]
     rank = np.where(event["kind"] == FREE, 2, np.where(event["kind"] == THERE, 0, 3 - 2 * ends_at_once))
-    event = event[np.lexsort((event["node"], some["finish"], rank, some["begin"], event["segment"]))]
+    event = event[np.lexsort((event["node"], copied["finish"], rank, copied["begin"], event["segment"]))]
     allocates = np.zeros((len(node), len(tier)), np.int64)
     arc = np.zeros(4 * len(event) + 16, ARC)
     while (count := order_bytes(node, event, len(tier), plan.period or 0, arc, allocates)) > len(arc):
@@ -267,12 +267,12 @@ def _least_times(
     order = np.lexsort((rank, instants))
 
     def times(length: int) -> Integers | None:
-        found = np.where(np.arange(count) == 0, 0, NEVER)
-        return found if settle(order, first, arc, length, SWEEPS, found) else None
+        earliest = np.where(np.arange(count) == 0, 0, NEVER)
+        return earliest if settle(order, first, arc, length, SWEEPS, earliest) else None
 
     if period is None:
-        found = times(0)
-        return None if found is None else (None, found)
+        earliest = times(0)
+        return None if earliest is None else (None, earliest)
     low, high = 0, period
     while (best := times(high)) is None:
         low, high = high, high + max(1, high // 8)
@@ -280,9 +280,9 @@ def _least_times(
             return None
     while high - low > max(1, high // FINE):
         middle = (low + high) // 2
-        found = times(middle)
-        if found is None:
+        earliest = times(middle)
+        if earliest is None:
             low = middle
         else:
-            high, best = middle, found
+            high, best = middle, earliest
     return high, best

@@ -40,10 +40,10 @@ def without_far_tiers(problem: Placement) -> tuple[Placement, Callable[[Plan], P
         tiers = problem.may_start(kind)
         start[kind] = tuple(x for x in tiers if x in near)
         if not start[kind]:
-            found = [pairs[src, dst] for src in tiers for dst in near[1:] if (src, dst) in pairs]
-            if problem.periodic or not found:
+            direct = [pairs[src, dst] for src in tiers for dst in near[1:] if (src, dst) in pairs]
+            if problem.periodic or not direct:
                 return problem, lambda plan: plan
-            ways[kind] = max(found, key=lambda c: c.bytes_per_s)
+            ways[kind] = max(direct, key=lambda c: c.bytes_per_s)
             start[kind] = (ways[kind].dst,)
 
     def restored(plan: Plan) -> Plan:
@@ -75,15 +75,15 @@ def _brought(plan: Plan, problem: Placement, ways: dict[str, Channel]) -> Plan:
     copies: list[Copy] = []
     now = 0
     for item in plan.start:
-        way = ways.get(str(tensors[item.tensor].kind))
-        if way is None:
+        channel = ways.get(str(tensors[item.tensor].kind))
+        if channel is None:
             start.append(item)
             continue
         low, high = item.bytes or (0, tensors[item.tensor].nbytes)
-        caps = (g.bytes_per_s for g in groups if (way.src, way.dst) in g.channels)
-        end = now + way.latency_ns - (-(high - low) * SECOND // min((way.bytes_per_s, *caps)))
-        start.append(replace(item, tier=way.src))
-        copies.append(Copy(item.tensor, way.src, way.dst, now, end, item.bytes))
+        caps = (g.bytes_per_s for g in groups if (channel.src, channel.dst) in g.channels)
+        end = now + channel.latency_ns - (-(high - low) * SECOND // min((channel.bytes_per_s, *caps)))
+        start.append(replace(item, tier=channel.src))
+        copies.append(Copy(item.tensor, channel.src, channel.dst, now, end, item.bytes))
         now = end
     if not now:
         return plan

@@ -37,12 +37,12 @@ def mutated(random: Random, graph: Graph, order: Order, probability: float) -> O
     place = {k: x for x, k in enumerate(order)}
     missing = [len(some) for some in before.predecessors]
     ready = sorted(place[k] for k, count in enumerate(missing) if not count)
-    found: list[int] = []
+    result: list[int] = []
     while ready:
         at = random.randrange(len(ready)) if len(ready) > 1 and random.random() < probability else 0
-        found.append(order[ready.pop(at)])
-        for k in before.successors[found[-1]]:
+        result.append(order[ready.pop(at)])
+        for k in before.successors[result[-1]]:
             missing[k] -= 1
             if not missing[k]:
                 insort(ready, place[k])
-    return tuple(found)
+    return tuple(result)

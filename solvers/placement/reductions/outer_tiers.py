@@ -88,21 +88,21 @@ def _joined(problem: Placement, into: dict[str, str]) -> Placement | None:
     for c in machine.channels:
         if into[c.src] != into[c.dst]:
             parts.setdefault((into[c.src], into[c.dst]), []).append(c)
-    if any(sum(c.bytes_per_s for c in some) > LARGEST for some in parts.values()):
+    if any(sum(c.bytes_per_s for c in joined) > LARGEST for joined in parts.values()):
         return None
     channels = tuple(
         Channel(
             src=src,
             dst=dst,
-            bytes_per_s=sum(c.bytes_per_s for c in some),
-            latency_ns=min(c.latency_ns for c in some),
+            bytes_per_s=sum(c.bytes_per_s for c in joined),
+            latency_ns=min(c.latency_ns for c in joined),
         )
-        for (src, dst), some in parts.items()
+        for (src, dst), joined in parts.items()
     )
     groups = []
     for group in machine.groups:
         capped = {*group.channels}
-        whole = [pair for pair, some in parts.items() if all((c.src, c.dst) in capped for c in some)]
+        whole = [pair for pair, joined in parts.items() if all((c.src, c.dst) in capped for c in joined)]
         if whole:
             groups.append(ChannelGroup(name=group.name, channels=tuple(whole), bytes_per_s=group.bytes_per_s))
     reduced = Machine(
@@ -112,7 +112,9 @@ def _joined(problem: Placement, into: dict[str, str]) -> Placement | None:
         channels=channels,
         groups=tuple(groups),
     )
-    start = {kind: tuple(dict.fromkeys(into[name] for name in some)) for kind, some in problem.starts.items()}
+    start = {
+        kind: tuple(dict.fromkeys(into[name] for name in joined)) for kind, joined in problem.starts.items()
+    }
     return replace(problem, machine=reduced, start=start)
 
 

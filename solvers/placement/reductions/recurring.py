@@ -31,18 +31,18 @@ def as_inputs(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan]]:
     graph, device = problem.graph, problem.machine.tiers[0].name
     written = {t for op in graph.ops for t in op.writes}
     only_read = {t for op in graph.ops for t in op.reads} - written
-    some = {
+    inputs = {
         t
         for t, tensor in enumerate(graph.tensors)
         if tensor.initial and tensor.final and t in only_read
         if device not in problem.may_start(tensor.kind)
     }
-    if not problem.periodic or not some:
+    if not problem.periodic or not inputs:
         return problem, whole
-    tensors = tuple(replace(x, final=x.final and t not in some) for t, x in enumerate(graph.tensors))
+    tensors = tuple(replace(x, final=x.final and t not in inputs) for t, x in enumerate(graph.tensors))
 
     def restored(plan: Plan) -> Plan:
-        kept = {(r.tensor, r.tier) for r in plan.start if r.tensor in some}
+        kept = {(r.tensor, r.tier) for r in plan.start if r.tensor in inputs}
         frees = tuple(free for free in plan.frees if (free.tensor, free.tier) not in kept)
         return whole(replace(plan, frees=frees, graph_sha256=graph.sha256))
 

@@ -57,11 +57,13 @@ def through_host(problem: Placement) -> tuple[Placement, Callable[[Plan], Plan]]
     if host.capacity is not None:
         host = replace(host, capacity=max(0, host.capacity - 6 * piece))
     channels, groups = list(machine.channels), []
-    for way, near, far in (((x, d), (h, d), (x, h)), ((d, x), (d, h), (h, x))):
+    for direct, near, far in (((x, d), (h, d), (x, h)), ((d, x), (d, h), (h, x))):
         slower = min(rate[near], rate[far])
-        channels.append(Channel(src=way[0], dst=way[1], bytes_per_s=_less(slower)))
+        channels.append(Channel(src=direct[0], dst=direct[1], bytes_per_s=_less(slower)))
         groups.append(
-            ChannelGroup(name=f"{way[0]} to {way[1]}", channels=(way, near), bytes_per_s=_less(rate[near]))
+            ChannelGroup(
+                name=f"{direct[0]} to {direct[1]}", channels=(direct, near), bytes_per_s=_less(rate[near])
+            )
         )
     made = replace(machine, tiers=(device, host, drive), channels=tuple(channels), groups=tuple(groups))
     sizes = [t.nbytes for t in problem.graph.tensors]

@@ -45,7 +45,7 @@ def may_run_again(data: RecomputeData, w: int, now: int) -> bool:
 def droppable(data: RecomputeData) -> list[Droppable]:
     """Return what can be dropped in its longest absence and made again behind it, the cheapest first."""
     clock = list(accumulate(data.duration, initial=0))
-    found = []
+    candidates = []
     for u, x in enumerate(data.values):
         w = x.writer
         if w is None or not x.nbytes:
@@ -56,8 +56,8 @@ def droppable(data: RecomputeData) -> list[Droppable]:
         _, a, c = max(absences)
         if may_run_again(data, w, c):
             price = data.ns(data.duration[w]) / (x.nbytes * data.unit)
-            found.append(Droppable(value=u, before=a, behind=c, price=price))
-    return sorted(found, key=lambda d: (d.price, d.value))
+            candidates.append(Droppable(value=u, before=a, behind=c, price=price))
+    return sorted(candidates, key=lambda d: (d.price, d.value))
 
 
 def is_dead(data: RecomputeData, u: int, now: int) -> bool:

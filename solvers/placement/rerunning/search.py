@@ -235,10 +235,10 @@ def _by_price(problem: Placement, context: Context) -> Steps:
     trials.time(each_once(problem))
     yield trials.found
     context.progress("values made again, by price")
-    some = droppable(data)
+    candidates = droppable(data)
     best: tuple[int, int] | None = None  # time, how many
-    for count in _ladder(some):
-        time = trials.time(with_dropped(data, some[:count]))
+    for count in _ladder(candidates):
+        time = trials.time(with_dropped(data, candidates[:count]))
         if time is not None and (best is None or time < best[0]):
             best = time, count
         yield trials.found
@@ -248,8 +248,8 @@ def _by_price(problem: Placement, context: Context) -> Steps:
     random, chosen, idle = Random(context.seed), {*range(best[1])}, 0
     least = best[0]
     while idle < IDLE:
-        tried = chosen ^ {random.randrange(len(some)) for _ in range(random.choice((1, 1, 2, 4)))}
-        time = trials.time(with_dropped(data, [some[k] for k in sorted(tried)]))
+        tried = chosen ^ {random.randrange(len(candidates)) for _ in range(random.choice((1, 1, 2, 4)))}
+        time = trials.time(with_dropped(data, [candidates[k] for k in sorted(tried)]))
         idle += 1
         if time is not None and time < least:
             least, chosen, idle = time, tried, 0

@@ -44,18 +44,18 @@ def serial_emission(tables: SerialTables, start: Where, path: Sequence[SerialMov
             where[t] |= 1 << dst
             now = end
         elif step.run is not None:
-            way, op = step.run, graph.ops[k]
-            for t, x in way.writes:
+            run, op = step.run, graph.ops[k]
+            for t, x in run.writes:
                 release(t, ~(1 << x))
-            end = now + _run_ns(tables, op, way, where)
+            end = now + _run_ns(tables, op, run, where)
             if tables.replace:
                 for t in sorted({*op.reads} - {*op.writes}):
                     if not tables.needed(t, k + 1):
                         release(t, -1)
                 for t, x in step.dropped:
                     release(t, 1 << x)
-            out.run(k, way.mode, now, end, tables.machine.processors[way.processor].name)
-            for t, x in way.writes:
+            out.run(k, run.mode, now, end, tables.machine.processors[run.processor].name)
+            for t, x in run.writes:
                 where[t] = 1 << x
             k, now = k + 1, end
             for t in sorted({*op.reads, *op.writes}):
@@ -76,19 +76,19 @@ def _copy_ns(tables: SerialTables, t: int, src: int, dst: int) -> int:
     return max(1, channel.latency_ns - (-tables.size[t] * SECOND // rate))
 
 
-def _run_ns(tables: SerialTables, op: Op, way: Execution, where: Sequence[int]) -> int:
+def _run_ns(tables: SerialTables, op: Op, run: Execution, where: Sequence[int]) -> int:
     """Return the ns of a run: the mode's, and those of slow accesses, each read where it is fastest."""
-    processor = tables.machine.processors[way.processor]
+    processor = tables.machine.processors[run.processor]
     rates = {tables.names.index(access.tier): access.bytes_per_s for access in processor.tiers}
-    touched = {*way.writes}
-    for t, mask in way.reads:
+    touched = {*run.writes}
+    for t, mask in run.reads:
         served = [x for x in rates if where[t] & mask & 1 << x]
         touched.add((t, min(served, key=lambda x: _slowness(processor, tables.names[x]))))
     extra = Fraction(0)
     for t, x in touched:
         if (rate := rates[x]) is not None:
             extra += Fraction(tables.size[t] * SECOND, rate)
-    return op.all_modes[way.mode].duration_ns + int(-(-extra // 1))
+    return op.all_modes[run.mode].duration_ns + int(-(-extra // 1))
 
 
 def _slowness(processor: Processor, tier: str) -> tuple[float, int]:

@@ -232,26 +232,26 @@ class _SerialSearch(SerialTables):
                 yield from self._evict(state, tier, here)
         yield from self._all(state)
 
-    def _run(self, state: State, way: Execution) -> Iterator[tuple[SerialMove, State]]:
+    def _run(self, state: State, run: Execution) -> Iterator[tuple[SerialMove, State]]:
         """Yield the run of the next op, if it may run now; under ``replace`` with what is released then."""
-        if any(not state.where[t] & mask for t, mask in way.reads):
+        if any(not state.where[t] & mask for t, mask in run.reads):
             return
         op, k = self.graph.ops[state.k], state.k + 1
         read = [t for t in op.reads if t not in op.writes] if self.replace else []
         before = self._cleared(k, state.where, read)
         where, used = list(before), list(self._used(before) if before is not state.where else state.used)
-        for t, x in way.writes:
+        for t, x in run.writes:
             for y in range(len(used)):
                 used[y] -= self.size[t] * (where[t] >> y & 1)
             where[t] = 1 << x
             used[x] += self.size[t]
-        used[way.home] += op.all_modes[way.mode].workspace
+        used[run.home] += op.all_modes[run.mode].workspace
         for dropped in self._drops(k, where, used, read):
             left = list(where)
             for t, x in dropped:
                 left[t] &= ~(1 << x)
             after = self._cleared(k, tuple(left), [*op.reads, *op.writes])
-            yield SerialMove(run=way, dropped=dropped), State(k, after, self._used(after))
+            yield SerialMove(run=run, dropped=dropped), State(k, after, self._used(after))
 
     def _drops(
         self, k: int, where: Sequence[int], used: Sequence[int], read: Sequence[int]
@@ -275,12 +275,12 @@ class _SerialSearch(SerialTables):
 
     def _fetch(self, state: State, t: int, mask: int) -> Iterator[tuple[SerialMove, State]]:
         """Yield copies that bring a tensor closer to one of the tiers of a mask."""
-        found = []
+        copies = []
         for src, dst in self.links:
             if self._may_copy(state, t, src, dst):
                 hops = min(self.hops[dst][x] for x in range(len(self.names)) if mask >> x & 1)
-                found.append((hops, src, dst))
-        for hops, src, dst in sorted(found):
+                copies.append((hops, src, dst))
+        for hops, src, dst in sorted(copies):
             if hops < NEVER:
                 yield SerialMove(copied=(t, src, dst)), self._with(state, t, state.where[t] | 1 << dst)
 

@@ -70,7 +70,7 @@ class SerialTables:
         self.lasting = [problem.periodic and t.initial and t.final for t in graph.tensors]
 
     def _ways(self, op: Op) -> list[Execution]:
-        found = []
+        runs = []
         for p, processor in enumerate(self.machine.processors):
             tiers = [self.names.index(access.tier) for access in processor.tiers]
             for number, mode in enumerate(op.all_modes):
@@ -84,8 +84,8 @@ class SerialTables:
                 for t in reads.keys() & writes.keys():  # it is updated where it is read
                     reads[t] &= 1 << writes[t]
                 if all(reads.values()):
-                    found.append(Execution(p, number, tuple(reads.items()), tuple(writes.items()), tiers[0]))
-        return sorted(found, key=lambda way: op.all_modes[way.mode].duration_ns)
+                    runs.append(Execution(p, number, tuple(reads.items()), tuple(writes.items()), tiers[0]))
+        return sorted(runs, key=lambda way: op.all_modes[way.mode].duration_ns)
 
     def needed(self, t: int, k: int) -> bool:
         """Return whether somebody needs the content of a tensor before op k."""
@@ -95,11 +95,11 @@ class SerialTables:
 
     def next_use(self, t: int, k: int) -> int:
         """Return the next op that accesses a tensor, those of the next iteration behind those of this one."""
-        some = self.accesses[t]
-        at = bisect_left(some, (k, False))
-        if at < len(some):
-            return some[at][0]
-        return some[0][0] + len(self.graph.ops) if some and self.lasting[t] else NEVER
+        uses = self.accesses[t]
+        at = bisect_left(uses, (k, False))
+        if at < len(uses):
+            return uses[at][0]
+        return uses[0][0] + len(self.graph.ops) if uses and self.lasting[t] else NEVER
 
 
 def _hops(many: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:

@@ -74,18 +74,18 @@ def solve_slots(problem: Placement, context: Context) -> Outcome:
     known: dict[int, Rounded] = {}
     for rounds in ROUNDS:
         if not problem.whole:
-            found = plan_in_rounds(problem, data, context, rounds)
-            if found is not None:
-                known[context.offer(found.plan)] = found
+            rounded = plan_in_rounds(problem, data, context, rounds)
+            if rounded is not None:
+                known[context.offer(rounded.plan)] = rounded
         if not bounded and not _near(context):
             raise_by_slots(data, context)
             bounded = True
         if context.expired or _near(context):
             break
     if context.incumbent is not None and data.ideal == context.bound and _near(context):
-        found = None if context.closed else plan_in_rounds(problem, data, context, ROUNDS[0], MARGIN)
-        if found is not None:
-            context.offer(found.plan)
+        rounded = None if context.closed else plan_in_rounds(problem, data, context, ROUNDS[0], MARGIN)
+        if rounded is not None:
+            context.offer(rounded.plan)
     if known and not context.closed:
         if not unsampled(problem):
             raise_by_prices(problem, context, rounds=())
@@ -166,10 +166,10 @@ def search_in_bytes(problem: Placement, context: Context, engine: Engine) -> Non
     """
     data = state_data(problem)
     if refuse_if_too_large(size(data), bytes_per_term=BYTES_PER_TERM, context=context, what=WHAT) is None:
-        found = plan_in_rounds(problem, data, context, ROUNDS[0])
-        if found is not None:
-            context.offer(found.plan)
-            search_near(problem, context, data, found, engine)
+        rounded = plan_in_rounds(problem, data, context, ROUNDS[0])
+        if rounded is not None:
+            context.offer(rounded.plan)
+            search_near(problem, context, data, rounded, engine)
 
 
 def raise_by_slots(data: StateData, context: Context) -> None:

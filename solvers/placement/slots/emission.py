@@ -87,13 +87,13 @@ def emit(
             for part in parts:
                 ends.append(out.clock + part.cut.data.duration[k])
                 out.plan.run(part.lane.ops[k], 0, out.clock, ends[-1], part.lane.processor)
-        found = changes(parts, p)
-        rounds = None if expired() else number_of_rounds(parts, out.plan.machine.groups, p, found)
+        changed = changes(parts, p)
+        rounds = None if expired() else number_of_rounds(parts, out.plan.machine.groups, p, changed)
         if rounds is None:
             return None
-        _carry_out(out, found, rounds)
+        _carry_out(out, changed, rounds)
         out.clock = max(out.clock, *ends)
-        for change in found:
+        for change in changed:
             if change.accessed and change.after[1]:
                 out.free(change.g, change.life, 0, change.low, change.high, out.clock)
         if piece.run and not piece.moment:
@@ -166,28 +166,28 @@ def _unread(out: _Emission, g: int, part: Part, k: int, end: int) -> None:
                 out.plan.free(part.lane.tensors[t], out.names[g][0], end)
 
 
-def _carry_out(out: _Emission, some: Sequence[Change], rounds: int) -> None:
+def _carry_out(out: _Emission, changed: Sequence[Change], rounds: int) -> None:
     """Release what goes at once, then copy round by round, and set the clock to the end."""
-    for change in some:
+    for change in changed:
         for x, _, gone in change.tiers():
             if gone == -1 and (x or not change.accessed):
                 out.free(change.g, change.life, x, change.low, change.high, out.clock)
-    for number in range(count(some, rounds) if any(change.ways for change in some) else 0):
-        carried = moves(some, rounds, number)
-        nbytes = {way: sum(b - a for _, a, b in ranges) for way, ranges in carried.items()}
+    for number in range(count(changed, rounds) if any(change.ways for change in changed) else 0):
+        carried = moves(changed, rounds, number)
+        nbytes = {channel: sum(b - a for _, a, b in ranges) for channel, ranges in carried.items()}
         taken, begin = length(out.parts, out.plan.machine.groups, nbytes), out.clock
-        for way, ranges in sorted(carried.items(), key=lambda item: item[0]):
-            g, src, dst = way
-            wait = latency(out.parts, way)
+        for channel, ranges in sorted(carried.items(), key=lambda item: item[0]):
+            g, src, dst = channel
+            wait = latency(out.parts, channel)
             at = begin + wait
-            for turn, ns in _turns(ranges, taken / nbytes[way]):
+            for turn, ns in _turns(ranges, taken / nbytes[channel]):
                 for life, low, high in turn:
                     t = out.tensor(g, life)
                     names, part = out.names[g], out.plan.part(t, low, high)
                     out.plan.copy(t, names[src], names[dst], at - wait, at + ns, part)
                 at += ns
             out.clock = max(out.clock, at)
-        for change in some:
+        for change in changed:
             for x, _, gone in change.tiers():
                 if gone is not None and gone >= 0 and (x or not change.accessed):
                     j = number - gone
@@ -219,13 +219,15 @@ def _around(out: _Emission) -> None:
         part.lane.tensors[life.tensor] for part in out.parts for life in part.cut.data.lives if life.lasting
     }
     plan, tensors = out.plan, out.plan.graph.tensors
-    late = [i for i, x in enumerate(plan.frees) if x.time == out.clock and x.tensor in lasting]
+    lasting_frees = [i for i, x in enumerate(plan.frees) if x.time == out.clock and x.tensor in lasting]
     allowed = out.parts[0].lane.problem.may_start
-    barred = any(x.tier not in allowed(tensors[x.tensor].kind) for x in (plan.frees[i] for i in late))
-    if barred or not _begins(plan, [plan.frees[i] for i in late]):
+    barred = any(
+        x.tier not in allowed(tensors[x.tensor].kind) for x in (plan.frees[i] for i in lasting_frees)
+    )
+    if barred or not _begins(plan, [plan.frees[i] for i in lasting_frees]):
         out.clock += 1
         return
-    for i in late:
+    for i in lasting_frees:
         free = plan.frees[i]
         plan.frees[i] = replace(free, time=0)
         plan.start(free.tensor, free.tier, free.bytes)

@@ -50,8 +50,8 @@ def decode(
     walks = []
     for number, life in enumerate(data.lives):
         amounts, carried = partial(slots.amounts, values, number), partial(slots.carried, values, number)
-        found = None if expired() else walk(slots.cut, life, every, amounts, carried, whole=whole)
-        if found is None:
+        path = None if expired() else walk(slots.cut, life, every, amounts, carried, whole=whole)
+        if path is None:
             return None
-        walks.append(found)
+        walks.append(path)
     return emit([Part(whole_lane(problem), slots.cut, walks)], problem, expired)

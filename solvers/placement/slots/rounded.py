@@ -99,7 +99,7 @@ def by_cpsat(
 
 
 def search_near(
-    problem: Placement, context: Context, data: StateData, found: Rounded, engine: Engine = by_highs
+    problem: Placement, context: Context, data: StateData, rounded: Rounded, engine: Engine = by_highs
 ) -> None:
     """Offer plans near a solution of the slot model that end sooner, if rounding may be all in the way.
 
@@ -107,41 +107,41 @@ def search_near(
     ----------
     problem, context, data
         Of the solve.
-    found
+    rounded
         The plan that came of the solution by rounding.
     engine
         What solves the models.
     """
-    program = found.slots.program
+    program = rounded.slots.program
     for every in (False, True):
-        if context.closed or context.expired or not _rounding_only(context, found):
+        if context.closed or context.expired or not _rounding_only(context, rounded):
             return
         if every and len(program.cost) > MOST_CHANGES:
             return
         context.progress("slot model: whole bytes and ns")
-        best = _solved(problem, context, data, found, engine, every=every)
+        best = _solved(problem, context, data, rounded, engine, every=every)
         if best is not None and (context.incumbent is None or best.time < context.incumbent):
-            plan = decode(found.slots, best.values, problem, lambda: context.expired, whole=True)
+            plan = decode(rounded.slots, best.values, problem, lambda: context.expired, whole=True)
             if plan is not None:
                 context.offer(plan)
 
 
-def _rounding_only(context: Context, found: Rounded) -> bool:
+def _rounding_only(context: Context, rounded: Rounded) -> bool:
     """Whether rounding may be all that is between bound and incumbent."""
     if context.incumbent is None or context.bound is None:
         return False
-    return context.incumbent - context.bound <= LOST * (len(found.plan.copies) + len(found.slots.stalls))
+    return context.incumbent - context.bound <= LOST * (len(rounded.plan.copies) + len(rounded.slots.stalls))
 
 
 def _solved(
-    problem: Placement, context: Context, data: StateData, found: Rounded, engine: Engine, *, every: bool
+    problem: Placement, context: Context, data: StateData, rounded: Rounded, engine: Engine, *, every: bool
 ) -> Stalled | None:
     """Return the best of what is near, as far as so much work tells; None if nothing was found."""
     assert context.bound is not None
     try:
         model = near(
-            found.slots.program,
-            found.values,
+            rounded.slots.program,
+            rounded.values,
             distance=DISTANCE,
             every=every,
             least=max(0, context.bound - data.ideal),
@@ -155,7 +155,7 @@ def _solved(
     def answer(values: list[int] | None) -> Stalled | None:
         if values is None:
             return None
-        return Stalled(time=data.ideal + sum(values[p] for p in found.slots.stalls), values=values)
+        return Stalled(time=data.ideal + sum(values[p] for p in rounded.slots.stalls), values=values)
 
     engine(model, own, answer, data.ideal + model.stall, every)
     best: Stalled | None = own.answer

@@ -71,7 +71,7 @@ class Change:
 
 def changes(parts: Sequence[Part], p: int) -> list[Change]:
     """Return what changes in a piece."""
-    found = []
+    changed = []
     for g, part in enumerate(parts):
         ways = [(way.src, way.dst) for way in part.cut.data.ways]
         for number, e in part.cut.inside[p]:
@@ -79,8 +79,8 @@ def changes(parts: Sequence[Part], p: int) -> list[Change]:
             kept = _kept(part.cut, number, e)
             for path, before, event in walk.steps(e):
                 taken = tuple(ways[w] for w in event.ways)
-                found.append(Change(g, walk.life, path.low, path.high, before, taken, event.after, kept))
-    return found
+                changed.append(Change(g, walk.life, path.low, path.high, before, taken, event.after, kept))
+    return changed
 
 
 def _kept(cut: Cut, number: int, e: int) -> bool:
@@ -91,7 +91,7 @@ def _kept(cut: Cut, number: int, e: int) -> bool:
 
 
 def number_of_rounds(
-    parts: Sequence[Part], groups: Sequence[ChannelGroup], p: int, some: Sequence[Change]
+    parts: Sequence[Part], groups: Sequence[ChannelGroup], p: int, changed: Sequence[Change]
 ) -> int | None:
     """Return the number of rounds of a piece; None if none fits."""
     if parts[0].cut.pieces[p].moment:
@@ -109,12 +109,13 @@ def number_of_rounds(
             for x, nbytes in held.items():
                 if x or not accessed:
                     still[g if not x else 0][x] += nbytes
-    behind = max([0, *(len(change.ways) for change in some)]) - 1
-    least = next((r for r in _powers() if _fits(parts, still, some, r)), None)
+    behind = max([0, *(len(change.ways) for change in changed)]) - 1
+    least = next((r for r in _powers() if _fits(parts, still, changed, r)), None)
     if least is None or behind < 1:
         return least
     return min(
-        (r for r in _powers() if least <= r <= MORE * least), key=lambda r: (_time(parts, groups, some, r), r)
+        (r for r in _powers() if least <= r <= MORE * least),
+        key=lambda r: (_time(parts, groups, changed, r), r),
     )
 
 
@@ -125,16 +126,18 @@ def _powers() -> Iterator[int]:
         rounds *= 2
 
 
-def count(some: Sequence[Change], rounds: int) -> int:
+def count(changed: Sequence[Change], rounds: int) -> int:
     """Return how many rounds there are, with those in which copies follow others."""
-    return rounds + max([0, *(len(change.ways) - 1 for change in some)])
+    return rounds + max([0, *(len(change.ways) - 1 for change in changed)])
 
 
-def _fits(parts: Sequence[Part], still: Sequence[Sequence[int]], some: Sequence[Change], rounds: int) -> bool:
+def _fits(
+    parts: Sequence[Part], still: Sequence[Sequence[int]], changed: Sequence[Change], rounds: int
+) -> bool:
     """Whether all tiers have room in every round."""
-    at = np.arange(count(some, rounds))
+    at = np.arange(count(changed, rounds))
     used = [[np.full(len(at), nbytes, dtype=np.int64) for nbytes in row] for row in still]
-    for change in some:
+    for change in changed:
         bounds = change.bounds(rounds)
         for x, came, gone in change.tiers():
             if gone == -1 or (not x and change.accessed):
@@ -150,12 +153,12 @@ def _fits(parts: Sequence[Part], still: Sequence[Sequence[int]], some: Sequence[
 
 
 def _time(
-    parts: Sequence[Part], groups: Sequence[ChannelGroup], some: Sequence[Change], rounds: int
+    parts: Sequence[Part], groups: Sequence[ChannelGroup], changed: Sequence[Change], rounds: int
 ) -> Fraction:
     """Return about the ns of a piece in so many rounds."""
     total = Fraction(0)
-    for number in range(count(some, rounds)):
-        carried = moves(some, rounds, number)
+    for number in range(count(changed, rounds)):
+        carried = moves(changed, rounds, number)
         total += length(
             parts, groups, {way: sum(b - a for _, a, b in ranges) for way, ranges in carried.items()}
         )
@@ -167,10 +170,10 @@ Channel = tuple[int, int, int]
 """Number of the lane, tiers from and to."""
 
 
-def moves(some: Sequence[Change], rounds: int, number: int) -> dict[Channel, list[tuple[Life, int, int]]]:
+def moves(changed: Sequence[Change], rounds: int, number: int) -> dict[Channel, list[tuple[Life, int, int]]]:
     """Return what the channels carry in a round."""
-    found: dict[Channel, list[tuple[Life, int, int]]] = {}
-    for change in some:
+    ranges_of: dict[Channel, list[tuple[Life, int, int]]] = {}
+    for change in changed:
         for i, (src, dst) in enumerate(change.ways):
             j = number - i
             if 0 <= j < rounds:
@@ -178,12 +181,12 @@ def moves(some: Sequence[Change], rounds: int, number: int) -> dict[Channel, lis
                 low, high = (change.low + span * x // rounds for x in (j, j + 1))
                 if low == high:
                     continue
-                ranges = found.setdefault((change.g, src, dst), [])
+                ranges = ranges_of.setdefault((change.g, src, dst), [])
                 if ranges and ranges[-1][0] is change.life and ranges[-1][2] == low:
                     ranges[-1] = change.life, ranges[-1][1], high
                 else:
                     ranges.append((change.life, low, high))
-    return found
+    return ranges_of
 
 
 def latency(parts: Sequence[Part], way: Channel) -> int:

@@ -53,8 +53,8 @@ def set_values(built: SlotMilp, plan: Plan) -> None:
         stays: list[list[_Stay]] = [[] for _ in cut.data.capacity]
         for x, stay in _stays(built, plan, life, clock[cut.end(life.born)]):
             stays[x].append(stay)
-        some = cut.instants(life)
-        for e in some[: -1 if life.ring else None]:
+        moments = cut.instants(life)
+        for e in moments[: -1 if life.ring else None]:
             for x, here in enumerate(stays):
                 if (number, e, x) in model.part:
                     now = clock[e]
@@ -66,7 +66,7 @@ def set_values(built: SlotMilp, plan: Plan) -> None:
                     if (number, e, x) in model.room:
                         held = part > 0 or any(s.begin < now < s.gone for s in here)
                         model.room[number, e, x].set_value(int(held))
-        for p in some[:-1]:
+        for p in moments[:-1]:
             for x, here in enumerate(stays):
                 before = built.part(number, p, x)
                 left = 1.0 - (before if isinstance(before, int) else before.value)
@@ -82,7 +82,7 @@ def _stays(built: SlotMilp, plan: Plan, life: Life, birth: int) -> Iterator[tupl
     """Yield the stays of a life by tier."""
     data, t = built.cut.data, life.tensor
     number = {tier.name: x for x, tier in enumerate(plan.machine.tiers)}
-    way = {(w.src, w.dst): i for i, w in enumerate(data.ways)}
+    channel = {(w.src, w.dst): i for i, w in enumerate(data.ways)}
     turns = [0] if plan.period is None else [turn * plan.period for turn in (-1, 0, 1, 2)]
     freed: list[list[int]] = [[] for _ in number]
     for f in plan.frees:
@@ -101,7 +101,7 @@ def _stays(built: SlotMilp, plan: Plan, life: Life, birth: int) -> Iterator[tupl
     reached = set()
     for copy in plan.copies:
         if copy.tensor == t:
-            w = way[number[copy.src], number[copy.dst]]
+            w = channel[number[copy.src], number[copy.dst]]
             x = number[copy.dst]
             reached.add(x)
             for turn in turns:

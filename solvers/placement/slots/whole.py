@@ -92,14 +92,14 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
         if context.closed or context.expired:
             break
         context.progress(f"slot model: lower bound, {len(cut.pieces)} pieces")
-        outcome, found = search.lower(cut, context.remaining() / 2 if number < ROUNDS - 1 else None)
+        outcome, finer = search.lower(cut, context.remaining() / 2 if number < ROUNDS - 1 else None)
         if outcome.infeasible and context.answer is None:
             return replace(outcome, detail=f"{outcome.detail}: whole tensors do not fit at every instant")
-        if found is None or found == cut:
-            if found is not None and search.uncrowded:
+        if finer is None or finer == cut:
+            if finer is not None and search.uncrowded:
                 outcome = replace(outcome, detail=f"{outcome.detail}; {PARTS}")
             break
-        cut = found
+        cut = finer
     if not many and not context.closed and not context.expired:
         search.improve()
     if context.closed:
@@ -183,10 +183,10 @@ class _SlotSearch:
 
         def decode(value: Value) -> Any:
             look(value)
-            found = order(built, value)
-            if found is not None:
+            sequence = order(built, value)
+            if sequence is not None:
                 for beside in (False, True) if self.data.caps else (False,):
-                    self._time(found, beside)
+                    self._time(sequence, beside)
             return None
 
         def to_objective(units: int) -> int:
@@ -195,25 +195,25 @@ class _SlotSearch:
 
         return solve_highs(built.model, own, decode=decode, to_objective=to_objective)
 
-    def _time(self, found: Order, beside: bool) -> None:
+    def _time(self, best_order: Order, beside: bool) -> None:
         """Offer the plan of an order, and of better ones around it where there are few copies."""
-        best = self._offer(found, beside)
-        tries = TRIES if len(found.copies) <= FEW else 0
+        best = self._offer(best_order, beside)
+        tries = TRIES if len(best_order.copies) <= FEW else 0
         better = True
         while better:
             better = False
-            for other in neighbours(found):
+            for other in neighbours(best_order):
                 if tries <= 0 or self.context.closed or self.context.expired:
                     return
                 tries -= 1
                 value = self._offer(other, beside)
                 if value is not None and (best is None or value < best):
-                    found, best, better = other, value, True
+                    best_order, best, better = other, value, True
                     break
 
-    def _offer(self, found: Order, beside: bool) -> int | None:
+    def _offer(self, sequence: Order, beside: bool) -> int | None:
         """Offer the plan of an order; return its objective, or None if it has none."""
-        times = timing(self.data, found, beside=beside)
+        times = timing(self.data, sequence, beside=beside)
         if times is None:
             return None
-        return self.context.offer(plan(self.data, self.problem, found, times, beside=beside))
+        return self.context.offer(plan(self.data, self.problem, sequence, times, beside=beside))

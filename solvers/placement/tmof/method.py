@@ -71,10 +71,10 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
             refused=f"method tmof, share {share}: found different GPUs or graphs, expected copies of one"
         )
     closed, scattered = is_closed(problem, parts), is_scattered(problem, parts)
-    for some in data:
-        context.raise_bound(some.ideal, kind="sum of durations")
+    for lane_data in data:
+        context.raise_bound(lane_data.ideal, kind="sum of durations")
         if closed and not scattered:
-            context.raise_bound(window_bound(some, expired=lambda: context.expired), kind="single ops")
+            context.raise_bound(window_bound(lane_data, expired=lambda: context.expired), kind="single ops")
     if closed and len(parts) > 1 and alike(data):
         out, into = (joint_rate(parts, data, problem.machine.groups, outward) for outward in (True, False))
         bound = window_bound(
@@ -86,10 +86,10 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
             expired=lambda: context.expired,
         )
         context.raise_bound(bound, kind="single ops on a shared link")
-    found = replicas(problem) if parts[0].received else None
-    if found is not None:
-        context.raise_bound(joint_bound(problem, parts, *found.joint_rates), kind="exchange")
-    later = 0 if found is None else found.step_delay
+    parts_of = replicas(problem) if parts[0].received else None
+    if parts_of is not None:
+        context.raise_bound(joint_bound(problem, parts, *parts_of.joint_rates), kind="exchange")
+    later = 0 if parts_of is None else parts_of.step_delay
     form = form_bound(parts, data, problem.machine.groups, context, later) if closed else None
     facts = {} if form is None else {"form_bound": form}
     known = "" if form is None else f", no plan of GPUs in step takes less than {form} ns"
@@ -166,21 +166,22 @@ def _solve(
         read += read[:1] * (len(parts) - len(read))
         exact = [*data, *[data[0]] * (len(parts) - len(data))]
         items = [
-            Part(lane, coarse(some), walks) for lane, some, (_, walks) in zip(parts, exact, read, strict=True)
+            Part(lane, coarse(reduced), walks)
+            for lane, reduced, (_, walks) in zip(parts, exact, read, strict=True)
         ]
-        found = emit(items, problem)
-        if found is None:
+        plan_of_lanes = emit(items, problem)
+        if plan_of_lanes is None:
             misfits.append("solutions fit within the tolerances of the solver only")
             return None
-        return with_windows(problem, parts, found)
+        return with_windows(problem, parts, plan_of_lanes)
 
     outcome = Outcome()
     for reserve in RESERVES:
-        some = [_with_reserve(x, reserve) for x in data]
+        reduced = [_with_reserve(x, reserve) for x in data]
         outcome = solve_model(
             context,
             tmof_milp,
-            partial(build, some, row=ticker(lambda: context.expired)),
+            partial(build, reduced, row=ticker(lambda: context.expired)),
             what="TMOF's model",
             size=tmof_milp.size(data),
             decode=plan,

@@ -65,19 +65,19 @@ def search_lines(
     line, tried = _copied(best), _copied(best)
     times, drawn = times_for(case), np.zeros(MOST + 2, np.int64)
     square, turn, end = int(best.length[0]) ** 2, 0, ROUNDS
-    steps, some = LEAST + FIRST * square, max(10, SLICE // square)
-    found = time_line(case, best, times)
+    steps, slice_steps = LEAST + FIRST * square, max(10, SLICE // square)
+    soonest = time_line(case, best, times)
     context.offer(plan_of(data, moves_of(case, data, best, times), problem))
     while (patient or turn < end) and not _over(context, until):
         for part, begin in zip(best, line, strict=True):
             begin[:] = part
         time_line(case, best, times)
         events = best.event[: best.length[0]]
-        warm, cold = float((times.end[events] - times.begin[events]).mean()), COLD * found
-        for first in range(0, steps, some):
+        warm, cold = float((times.end[events] - times.begin[events]).mean()), COLD * soonest
+        for first in range(0, steps, slice_steps):
             if _over(context, until):
                 break
-            last = min(steps, first + some)
+            last = min(steps, first + slice_steps)
             seed = (context.seed * 1000 + turn * 100_003 + first) % 2**32
             least = context.bound or 0
             sooner = anneal(
@@ -95,13 +95,13 @@ def search_lines(
                 seed,
                 least,
             )
-            if sooner < found:
-                found = sooner
+            if sooner < soonest:
+                soonest = sooner
                 if context.time_limit is not None:
                     end = turn + 1 + ROUNDS
                 context.offer(plan_of(data, moves_of(case, data, best, times), problem))
         turn, steps = turn + 1, 2 * steps
-        context.progress(f"lines of events: round {turn}, {found:,} ns")
+        context.progress(f"lines of events: round {turn}, {soonest:,} ns")
 
 
 def _over(context: Context, until: float) -> bool:

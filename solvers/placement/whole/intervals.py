@@ -288,7 +288,7 @@ class _IntervalSearch:
 
     def _tiers(self, built: WindowModel, gone: Gone, value: Any) -> dict[int, int]:
         """Return a tier for each life that is gone: one with room for it all the time, or the fastest one."""
-        data, found = self.data, dict[int, list[int]]()
+        data, allowed = self.data, dict[int, list[int]]()
         speed = {way.src: way.rate for way in data.ways if not way.dst}
         free = [x for x in speed if data.capacity[x] is None]
         rest = max(free or speed, key=lambda x: (speed[x], -x), default=0)
@@ -296,8 +296,8 @@ class _IntervalSearch:
             if there:
                 life = built.absences[g].life
                 fits = [x for x in speed if (u := built.inside.get((g, c, x))) is not None and value(u)]
-                found[life] = [x for x in found.get(life, fits) if x in fits]
-        return {life: min(some, default=rest) for life, some in found.items()}
+                allowed[life] = [x for x in allowed.get(life, fits) if x in fits]
+        return {life: min(tiers, default=rest) for life, tiers in allowed.items()}
 
     def plans(self, solution: Solution | None = None) -> Outcome:
         """Solve the model of intervals, with what is gone in a solution if one is given."""
@@ -336,12 +336,12 @@ class _IntervalSearch:
                 built.model.add_hint(part, self.start[name])
 
         def read(value: Any) -> Any:
-            found = intervals_cpsat.decode(built, value, self.problem, beside=beside)
+            plan = intervals_cpsat.decode(built, value, self.problem, beside=beside)
             before = context.incumbent
-            context.offer(found)
+            context.offer(plan)
             if context.incumbent != before:
                 self.start = {name: value(part) for name, part in parts.items()}
-            return found
+            return plan
 
         small = sum(life.nbytes for life in data.lives) * built.horizon < LARGEST
         outcome = _solved(
@@ -356,10 +356,10 @@ class _IntervalSearch:
 
     def _fix(self, built: IntervalModel, solution: Solution) -> None:
         """Let what is gone in a solution be in its tiers, and nothing else be away."""
-        some = {g for (g, _), there in solution.gone.items() if there}
+        gone = {g for (g, _), there in solution.gone.items() if there}
         for g, trip in built.trips.items():
             absence = built.absences[g]
-            for away in trip.away.values() if g not in some and not absence.away(self.data) else ():
+            for away in trip.away.values() if g not in gone and not absence.away(self.data) else ():
                 built.model.add(away == 0)
         for number, x in solution.tiers.items():
             if (out := built.outs.get((number, x))) is not None and out.at is not None:

@@ -191,10 +191,10 @@ def _following(counts: dict[History, int], word: str, t: int) -> dict[History, i
 
 def _next(counts: dict[History, int], histories: Sequence[History]) -> dict[History, int]:
     """Return the place of the next event of each history, and count it."""
-    found = {history: counts.get(history, 0) for history in histories}
+    places = {history: counts.get(history, 0) for history in histories}
     for history in histories:
-        counts[history] = found[history] + 1
-    return found
+        counts[history] = places[history] + 1
+    return places
 
 
 def _taken(held: Held, graph: Graph, what: History, part: ByteRange | None = None) -> int:

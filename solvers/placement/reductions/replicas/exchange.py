@@ -258,12 +258,12 @@ def _under_way(plan: Plan, owner: Mapping[int, int], g: int, time: int, but: Map
 
 def _stages(problem: Placement, parts: Sequence[Lane]) -> list[int]:
     """Return the sums of durations of a lane from each barrier to the next one, in ns."""
-    found, readers = [0], {i for i, _ in _readers(parts[0])}
+    stages, readers = [0], {i for i, _ in _readers(parts[0])}
     for i, op in enumerate(parts[0].problem.graph.ops):
         if i in readers:
-            found.append(0)
-        found[-1] += min(mode.duration_ns for mode in op.all_modes)
-    return found
+            stages.append(0)
+        stages[-1] += min(mode.duration_ns for mode in op.all_modes)
+    return stages
 
 
 def _delays(

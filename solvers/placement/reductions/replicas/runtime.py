@@ -158,10 +158,10 @@ class _Runtime:
 
     def _make_room(self, lane: int) -> None:
         """Give room to runs and copies that wait for it, in the order of the plan."""
-        some = sorted(self.roomless[lane], key=lambda command: command.number)
+        waiting = sorted(self.roomless[lane], key=lambda command: command.number)
         self.roomless[lane] = []
         full = False
-        for command in some:
+        for command in waiting:
             what = command.what
             if (isinstance(what, Copy) and full) or self.used[lane] + command.takes > self.capacity:
                 full = full or isinstance(what, Copy)

@@ -225,16 +225,16 @@ def _words(lane: Lane, first: Lane) -> tuple[object, ...]:
     """Return what a lane is, its own names replaced by those of the first one."""
     problem, graph, machine = lane.problem, lane.problem.graph, lane.problem.machine
 
-    def called(name: str) -> str:
+    def name_of(name: str) -> str:
         return first.device if name == lane.device else name
 
-    tiers = tuple((called(t.name), t.capacity) for t in machine.tiers)
-    reach = tuple(replace(a, tier=called(a.tier)) for a in machine.processors[0].tiers)
-    channels = tuple(replace(c, src=called(c.src), dst=called(c.dst)) for c in machine.channels)
+    tiers = tuple((name_of(t.name), t.capacity) for t in machine.tiers)
+    reach = tuple(replace(a, tier=name_of(a.tier)) for a in machine.processors[0].tiers)
+    channels = tuple(replace(c, src=name_of(c.src), dst=name_of(c.dst)) for c in machine.channels)
     groups = sorted(
-        (tuple((called(a), called(b)) for a, b in g.channels), g.bytes_per_s) for g in machine.groups
+        (tuple((name_of(a), name_of(b)) for a, b in g.channels), g.bytes_per_s) for g in machine.groups
     )
-    start = sorted((kind, tuple(map(called, some))) for kind, some in problem.starts.items())
+    start = sorted((kind, tuple(map(name_of, some))) for kind, some in problem.starts.items())
     return tiers, reach, channels, groups, start, *_unnamed(graph)
 
 
@@ -246,7 +246,7 @@ def _unnamed(graph: Graph) -> tuple[object, ...]:
 def _counted(machine: Machine, parts: Sequence[Lane]) -> Mapping[str, bool] | None:
     """Return for each group whether all lanes share it, not one alone; None if it is otherwise."""
     lane_of = {lane.device: g for g, lane in enumerate(parts)}
-    found = {}
+    counted = {}
     for group in machine.groups:
         touched = {lane_of[x] for pair in group.channels for x in pair if x in lane_of}
         own = sum(1 for pair in group.channels if lane_of.keys() & {*pair})
@@ -254,5 +254,5 @@ def _counted(machine: Machine, parts: Sequence[Lane]) -> Mapping[str, bool] | No
             len(touched) == 1 < len(parts) and own < len(group.channels)
         ):
             return None
-        found[group.name] = len(touched) != 1 or len(parts) == 1
-    return found
+        counted[group.name] = len(touched) != 1 or len(parts) == 1
+    return counted

@@ -89,10 +89,10 @@ def for_replicas(
 
     @wraps(solve)
     def run(problem: Placement, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Outcome:
-        found = replicas(problem)
-        if found is None:
+        split = replicas(problem)
+        if split is None:
             return solve(problem, context, *args, **kwargs)
-        return solve_replicas(found, context, lambda one, inner: solve(one, inner, *args, **kwargs))
+        return solve_replicas(split, context, lambda one, inner: solve(one, inner, *args, **kwargs))
 
     return run
 
