@@ -6,8 +6,9 @@
    planner; `slot-lp`, plan and bound, whose programs grow with the square of the ops; local search; lines of
    events in single runs; of whole tensors, `cpsat`. With two threads or more bounds have one of their own.
 3. `first-touch` and `serial`, which take any machine, where there is no plan yet or where operands may be
-   read in place; there `autotm-sync` as well. Several processors: replicas, as one and as one alone
-   (`lowtide.solvers.placement.reductions.replicas.together`), and `tmof`.
+   read in place; there `in-place`, plan and bound, and `autotm-sync` and `autotm-async` as well. Several
+   processors: replicas, as one and as one alone (`lowtide.solvers.placement.reductions.replicas.together`),
+   and `tmof`.
 
 Where the order is free, parts search over orders (`lowtide.solvers.placement.orders.search`), where ops may
 run again over sequences of runs (`rerunning`); each of these gets plans by the parts above.
@@ -30,8 +31,9 @@ from ..parts import BOUND, PLAN, Part, refusal
 from ..portfolio import run
 from ..registry import find_method
 from . import pieces
-from .autotm.method import solve_sync
+from .autotm.method import solve_async, solve_sync
 from .bounds.prices import raise_by_prices, raise_first_bounds
+from .in_place.method import solve_in_place
 from .orders.search import parts_of_orders
 from .orders.tree import solve_every_order
 from .parts import DECLARED, Refuses, beyond_planner, either, seconds_of_planner
@@ -115,11 +117,15 @@ PARTS = (
     ),
     _as_declared("first-touch", pieces.where_none(solve_first_touch), gives=PLAN),
     _as_declared("serial", pieces.where_none(solve_serial), gives=PLAN),
-    _as_declared(
-        "autotm-sync",
-        pieces.where_none(solve_sync),
-        needs=Trait.IN_PLACE,
-        options=find_method("placement", "autotm-sync").typed({})[0],
+    _as_declared("in-place", solve_in_place),
+    *(
+        _as_declared(
+            name,
+            pieces.where_none(solve),
+            needs=Trait.IN_PLACE,
+            options=find_method("placement", name).typed({})[0],
+        )
+        for name, solve in (("autotm-sync", solve_sync), ("autotm-async", solve_async))
     ),
     _as_declared(
         "tmof",

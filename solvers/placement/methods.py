@@ -10,10 +10,11 @@ from .policies.methods import POLICIES, SIMULATOR
 
 _PLANNER = (".placement.planner.planner_kernel", ".placement.reductions.latencies_kernel")
 _AUTOTM = (".placement.autotm.autotm_kernel",)
+_IN_PLACE = (".placement.in_place.paths_kernel", ".placement.in_place.plan_kernel")
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
 _LINES = (".placement.whole.event_moves_kernel", ".placement.whole.event_orders_kernel")
 _CHAINS = (".recompute.chains.hetero",)
-_EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_ADDRESSES, *RECOMPUTE_KERNELS)
+_EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_IN_PLACE, *_ADDRESSES, *RECOMPUTE_KERNELS)
 _FREE = ("order=free",)
 
 
@@ -151,6 +152,15 @@ ROOM = Room(
             ),
             source="Lin et al., TMOF, HPCA 2023, as inferred",
             engine="highs",
+        ),
+        Method(
+            "in-place",
+            ".placement.in_place.method:solve_in_place",
+            "where ops use a second tier in place: prices of memory and channels, a bound of all plans, "
+            "and paths of whole tensors near them",
+            proves=BOUND,
+            source="column generation: Dantzig and Wolfe, 1960",
+            kernels=_IN_PLACE,
         ),
         _autotm("static", "tensors stay where they are made, ops read and write slow memory in place"),
         _autotm("sync", "they also move before and behind ops that use them, while nothing runs"),

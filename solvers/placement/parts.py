@@ -9,6 +9,7 @@ from ...formulations.placement.lanes import lanes
 from ...formulations.placement.states import empty_and_far
 from ...models.problems.placement import Placement
 from ..parts import Part
+from .in_place.prices import beyond_prices
 from .methods import ROOM
 from .planner.method import unplanned
 from .pofo.method import unchained
@@ -141,6 +142,11 @@ SERVED: Mapping[str, Mapping[str, Any]] = {
     "zero-offload": {"supports": _OFFLOAD, "refuses": other_processors},
     "zero-infinity": {"supports": _OFFLOAD, "refuses": other_processors},
     "first-touch": {"supports": IN_ORDER & ~SEVERAL},
+    "in-place": {
+        "supports": LISTED & ~(Trait.REPLACE | Trait.FOUR_TIERS | Trait.FAR),
+        "needs": Trait.IN_PLACE,
+        "refuses": either(_at_home, beyond_prices),
+    },
     "pofo": {
         "supports": (IN_ORDER | FREEDOMS)
         & ~(SEVERAL | ONCE_ONLY | Trait.WHOLE | Trait.REPLACE | Trait.SLOWED | Trait.ONE_TIER),

@@ -1,0 +1,1 @@
+"""Tensor placement where ops use a slower memory in place: every plan, by prices."""

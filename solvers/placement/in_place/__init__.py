@@ -1,0 +1,1 @@
+"""Methods for memory that ops use in place."""
