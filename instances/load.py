@@ -64,6 +64,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?copies=…&exchange=5MB``      at each barrier and at the end, gradients go round all copies
     ``…?node=optane``                any of these, on a socket with DRAM and persistent memory (`optane`)
     ``…?node=optane-roofline``       the same, slow accesses hidden behind arithmetic
+    ``…?node=cxl``                   the same on a socket with DRAM and CXL memory, also ``cxl-roofline``
     ``…?node=zero``                  training, updated by Adam on the host's processor (`zero`)
     ``…?node=zero-delayed``          the same, one iteration later, beside the forward and backward pass
     ``…?compress.activation=2.5``    training, what the backward pass reads again packed by that factor
@@ -144,15 +145,16 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         found = " and ".join(between)
         raise InstanceError(f"instance '{parsed}': found {found}, expected copies or replicas with them")
     if node is not None:
-        from .transforms.optane import on_optane
+        from .transforms.optane import CXL, OPTANE, on_optane
         from .transforms.zero import on_zero
 
-        known = ("optane", "optane-roofline", "zero", "zero-delayed")
+        known = ("optane", "optane-roofline", "cxl", "cxl-roofline", "zero", "zero-delayed")
         if node not in known:
             expected = f"expected one of {', '.join(known)}"
             raise InstanceError(f"instance '{parsed}', option node: found {show(node)}, {expected}")
-        if node in known[:2]:
-            graph = on_optane(graph, roofline=node == "optane-roofline")
+        if node in known[:4]:
+            socket = OPTANE if node in known[:2] else CXL
+            graph = on_optane(graph, roofline=node in known[1:4:2], socket=socket)
         else:
             graph = on_zero(graph, delayed=node == "zero-delayed")
         text["node"] = str(node)

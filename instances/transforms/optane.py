@@ -1,4 +1,4 @@
-"""Graphs as one socket of a server with DRAM and Optane persistent memory (PMM) would run them.
+"""Graphs as one socket of a server with DRAM and a slower memory would run them: Optane (PMM), or CXL.
 
 Durations. The socket is taken to reach 105 GB/s of memory bandwidth (six channels of DDR4-2666, 128 GB/s raw)
 and 1536 multiply-adds per ns in 32-bit floating point (24 cores, two units of 16 lanes, 2 GHz); both are
@@ -25,6 +25,11 @@ table of kernel times as AutoTM profiles it, and lets them run for
 
 ns: the duration of a mode is that less what the machine adds. For ops of more than `MOST` operands nothing is
 hidden. Where a graph has several modes (algorithms), each of them is there for each set.
+
+``node=cxl`` and machine ``cxl-node`` are the same for a socket of 52 cores at 2 GHz, with eight channels of
+DDR5-4800 (307 GB/s raw, of which it is taken to reach 252, the same part) and three modules of CXL memory.
+Each was measured to deliver 17.8 GB/s to reads alone and 27.2 GB/s to as many reads as writes (Intel,
+CacheLib, "OCP demo configuration", 2023): 53.4 GB/s for reads, and 40.8 GB/s for writes, half of the latter.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import NamedTuple
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op
@@ -42,6 +48,7 @@ from .roofline import MULTIPLY_ADDS_PER_NS
 MOST = 6
 """Operands, or writes, of which each subset has a mode; an op that writes more has them all in one tier."""
 
+<<<<<<< HEAD
 DRAM_BYTES_PER_NS, SOCKET_MULTIPLY_ADDS_PER_NS = 105, 1536
 """Of one socket: bytes per ns of its DRAM, and 32-bit multiply-adds per ns of its cores."""
 READ_BYTES_PER_S, WRITE_BYTES_PER_S = 39_400_000_000, 13_900_000_000
@@ -50,15 +57,43 @@ ADDED_BYTES_PER_S = 63_064_000_000
 """What machine ``optane-node`` adds for operands in PMM."""
 
 DRAM, PMM = "dram", "pmm"
+=======
+NS = 10**9
+DRAM = "dram"
+DRAM_BYTES_PER_NS = 105
+>>>>>>> 0b07d42f (Machine cxl-node, and node=cxl: any graph on a socket with DRAM and CXL memory, at published rates)
 
 
-def on_optane(graph: Graph, *, roofline: bool = False) -> Graph:
-    """Return the graph with durations of the socket, and modes that write PMM in place.
+class Socket(NamedTuple):
+    """A socket: its name, that of its slow tier; bytes and multiply-adds per ns; bytes per s in the slow tier.
+
+    ``added``: what its machine adds for operands in the slow tier.
+    """
+
+    name: str
+    slow: str
+    dram: int
+    multiply_adds: int
+    read: int
+    write: int
+    added: int
+
+
+OPTANE = Socket(
+    "optane", "pmm", DRAM_BYTES_PER_NS, 1536, 39_400_000_000, 13_900_000_000, added=63_064_000_000
+)
+CXL = Socket("cxl", "cxl", 252, 3328, 53_400_000_000, 40_800_000_000, added=67_759_000_000)
+
+
+def on_optane(graph: Graph, *, roofline: bool = False, socket: Socket = OPTANE) -> Graph:
+    """Return the graph with durations of the socket, and modes that write its slow memory in place.
 
     Parameters
     ----------
     roofline
         Whether arithmetic hides slow accesses.
+    socket
+        Which one.
 
     Raises
     ------
@@ -75,39 +110,47 @@ def on_optane(graph: Graph, *, roofline: bool = False) -> Graph:
     """
     for k, op in enumerate(graph.ops):
         if any(mode.operands for mode in op.all_modes):
-            raise InstanceError(f"optane, op {k} {op.name!r}: found a mode that names tiers, expected none")
+            raise InstanceError(
+                f"{socket.name}, op {k} {op.name!r}: found a mode that names tiers, expected none"
+            )
     return replace(
         graph,
-        name=f"{graph.name} on optane",
-        ops=tuple(_op(graph, op, roofline) for op in graph.ops),
-        provenance={**graph.provenance, "node": "optane-roofline" if roofline else "optane"},
+        name=f"{graph.name} on {socket.name}",
+        ops=tuple(_op(graph, op, roofline, socket) for op in graph.ops),
+        provenance={**graph.provenance, "node": socket.name + "-roofline" * roofline},
         source=None,
     )
 
 
-def _op(graph: Graph, op: Op, roofline: bool) -> Op:
+def _op(graph: Graph, op: Op, roofline: bool, socket: Socket) -> Op:
     operands = sorted({*op.reads, *op.writes})
     size = {t: graph.tensors[t].nbytes for t in operands}
-    arithmetic = [
-        -(-m.duration_ns * MULTIPLY_ADDS_PER_NS // SOCKET_MULTIPLY_ADDS_PER_NS) for m in op.all_modes
-    ]
-    limits = max(arithmetic) * DRAM_BYTES_PER_NS > sum(size.values())
+    arithmetic = [-(-m.duration_ns * MULTIPLY_ADDS_PER_NS // socket.multiply_adds) for m in op.all_modes]
+    limits = max(arithmetic) * socket.dram > sum(size.values())
     hides = roofline and limits and len(operands) <= MOST
     named = operands if hides else op.writes
     if len(named) <= MOST:
-        choices = list(product((DRAM, PMM), repeat=len(named)))
+        choices = list(product((DRAM, socket.slow), repeat=len(named)))
     else:
-        choices = [(tier,) * len(named) for tier in (DRAM, PMM)]
+        choices = [(tier,) * len(named) for tier in (DRAM, socket.slow)]
     modes = []
     for mode, least in zip(op.all_modes, arithmetic, strict=True):
         for tiers in choices:
-            slow = [t for t, tier in zip(named, tiers, strict=True) if tier == PMM]
+            slow = [t for t, tier in zip(named, tiers, strict=True) if tier == socket.slow]
             written = sum(size[t] for t in slow if t in op.writes)
+<<<<<<< HEAD
             more = written * SECOND * (Fraction(1, WRITE_BYTES_PER_S) - Fraction(1, READ_BYTES_PER_S))
             duration = Fraction(max(1, -(-sum(size.values()) // DRAM_BYTES_PER_NS), least)) + more
             if hides:
                 added = Fraction(sum(size[t] for t in slow) * SECOND, ADDED_BYTES_PER_S)
                 memory = Fraction(sum(size.values()), DRAM_BYTES_PER_NS) + more
+=======
+            more = Fraction(written * NS, socket.write) - Fraction(written * NS, socket.read)
+            duration = Fraction(max(1, -(-sum(size.values()) // socket.dram), least)) + more
+            if hides:
+                added = Fraction(sum(size[t] for t in slow) * NS, socket.added)
+                memory = Fraction(sum(size.values()), socket.dram) + more
+>>>>>>> 0b07d42f (Machine cxl-node, and node=cxl: any graph on a socket with DRAM and CXL memory, at published rates)
                 duration = max(Fraction(1), memory, least - added)
             operands_in = tuple(zip(named, tiers, strict=True))
             modes.append(replace(mode, duration_ns=math.ceil(duration), operands=operands_in))

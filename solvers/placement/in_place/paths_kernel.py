@@ -388,7 +388,7 @@ def _copied(table: Matrix, e: int, before: int, after: int, size: int) -> None:
 
 @kernel_in_place
 def respond(items: Items, prices: Prices, path: Path, usage: Usage, room: Integers, costs: Integers) -> bool:
-    """Find the cheapest paths of all items, their costs by the byte, and what they use; False: one has none."""
+    """Find the cheapest paths of all items, what they cost and use; return whether each has one."""
     usage.begin[:] = 0
     usage.end[:] = 0
     usage.run[:, :] = 0

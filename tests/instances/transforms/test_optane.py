@@ -6,7 +6,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances import load_machine, load_problem
-from lowtide.instances.transforms.optane import MOST, on_optane
+from lowtide.instances.transforms.optane import CXL, MOST, OPTANE, Socket, on_optane
 
 
 def graph(duration: int, writes: int = 2) -> lt.Graph:
@@ -55,6 +55,24 @@ def test_a_write_in_place_takes_its_bytes_over_the_measured_bandwidth() -> None:
     one = lt.Graph(name="one", tensors=(big,), ops=(lt.Op(name="op", writes=(0,)),))
     result = lt.solve(replace(problem, graph=on_optane(one)), "autotm-static", threads=1)
     assert result.objective == pytest.approx(1_000_000, abs=2)  # at 13.9 GB/s instead of 105
+
+
+@pytest.mark.parametrize("socket", [OPTANE, CXL])
+def test_a_machine_adds_what_reads_of_its_slow_tier_take_longer(socket: Socket) -> None:
+    machine = load_machine(f"{socket.name}-node")
+    access = machine.processors[0].tiers[1]
+    assert (access.tier, access.bytes_per_s) == (socket.slow, socket.added)
+    assert 1e9 / socket.added == pytest.approx(1e9 / socket.read - 1 / socket.dram, rel=1e-4)
+
+
+def test_cxl_memory_has_modes_of_its_own() -> None:
+    found = lt.load("gen:chain?n=3&seed=1&node=cxl")
+    assert [mode.operands for mode in found.ops[1].modes] == [((1, "dram"),), ((1, "cxl"),)]
+    assert lt.load(found.source or "") == found
+    problem = load_problem(lt.Placement, "gen:chain?n=6&seed=1&node=cxl&machine=cxl-node&device=20B")
+    result = lt.solve(problem, "in-place", threads=1)
+    assert result.verification is not None
+    assert result.verification.valid
 
 
 def test_the_option_is_part_of_the_source() -> None:
