@@ -65,7 +65,7 @@ DRAM_BYTES_PER_NS = 105
 
 
 class Socket(NamedTuple):
-    """A socket: its name, that of its slow tier; bytes and multiply-adds per ns; bytes per s in the slow tier.
+    """A socket: its name, that of its slow tier; bytes and multiply-adds per ns; bytes per s in that tier.
 
     ``added``: what its machine adds for operands in the slow tier.
     """

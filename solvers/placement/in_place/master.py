@@ -12,9 +12,9 @@ the paths add up to, subject to
    :math:`\alpha`;
 4. as much of operand j in way w on the paths as in configurations: :math:`z_j \nu_{jw}`.
 
-Rows 2 and 4 may be broken at a price, so that there is always a solution. Next paths are asked for at the
-dual values and at a mean of those so far: column generation (Dantzig and Wolfe 1960), smoothed as by Wentges
-(1997).
+Row 2 may be broken at the price of a copy out and back, row 4 at a high one, so that there is always a
+solution. Next paths are asked for at the dual values and at a mean of those so far: column generation (Dantzig
+and Wolfe 1960), smoothed as by Wentges (1997).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .paths_kernel import Usage, column_of
 from .prices import GRAIN, Dual, Point
 
 BROKEN = 1e4
-"""Price of a byte, or of a way, that breaks a row: so many times the sum of durations, for all of them."""
+"""Price of a way that breaks a row: so many times the sum of durations, for all of its operand."""
 
 
 class Master:
@@ -99,7 +99,8 @@ class Master:
                         np.array(values + [-1.0] * len(links)),
                     )
                 )
-        some += [(BROKEN, np.array([r]), -np.ones(1)) for r in range(2 * n)]
+        away = float((1 / dual.rates[dual.rates > 0]).sum()) * self.unit / self.ns or BROKEN
+        some += [(away, np.array([r]), -np.ones(1)) for r in range(2 * n)]
         some += [
             (BROKEN, np.array([self.linked + x]), np.full(1, sign))
             for x in range(len(self.links))

@@ -41,8 +41,8 @@ All bytes of an operand go the configuration's way, so that the items pay at lea
 A period is the same: an item that goes on begins in the state in which it ends. Inputs that reappear may
 begin in any state that their question allows, which is no more than plans can do. Latencies and the
 capacity of the second tier only restrict. Small items are left out: with :math:`\nu = 0` what they pay is at
-least 0. Of ops with many configurations room is not checked (`MOST_CONFIGURATIONS`); of most ops the time is a
-sum over operands, and :math:`\nu` is :math:`\phi` times the part of each, which is the best choice then.
+least 0. Of ops with many configurations room is not checked (`MOST_CONFIGURATIONS`); of most ops the time is
+a sum over operands, and :math:`\nu` is :math:`\phi` times the part of each, which is the best choice then.
 
 All of this is computed in integers: prices in fractions of a ns, times rounded down to 1/`GRAIN` ns. Prices
 come from a linear program over the paths that prices have asked for so far (`master`).
