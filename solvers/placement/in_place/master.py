@@ -13,8 +13,8 @@ the paths add up to, subject to
 4. as much of operand j in way w on the paths as in configurations: :math:`z_j \nu_{jw}`.
 
 Row 2 may be broken at the price of a copy out and back, row 4 at a high one, so that there is always a
-solution. Next paths are asked for at the dual values and at a mean of those so far: column generation (Dantzig
-and Wolfe 1960), smoothed as by Wentges (1997).
+solution. Next paths are asked for at the dual values and at a mean of those so far: column generation
+(Dantzig and Wolfe 1960), smoothed as by Wentges (1997).
 """
 
 from __future__ import annotations
