@@ -6,7 +6,7 @@
    planner; `slot-lp`, plan and bound, whose programs grow with the square of the ops; local search; lines of
    events in single runs; of whole tensors, `cpsat`. With two threads or more bounds have one of their own.
 3. `first-touch` and `serial`, which take any machine, where there is no plan yet or where operands may be
-   read in place; there `in-place`, plan and bound, and `autotm-sync` and `autotm-async` as well. Several
+   read in place; there `in-place`, plan and bound, and `autotm-async` as well. Several
    processors: replicas, as one and as one alone (`lowtide.solvers.placement.reductions.replicas.together`),
    and `tmof`.
 
@@ -31,7 +31,7 @@ from ..parts import BOUND, PLAN, Part, refusal
 from ..portfolio import run
 from ..registry import find_method
 from . import pieces
-from .autotm.method import solve_async, solve_sync
+from .autotm.method import solve_async
 from .bounds.prices import raise_by_prices, raise_first_bounds
 from .in_place.method import solve_in_place
 from .orders.search import parts_of_orders
@@ -118,14 +118,11 @@ PARTS = (
     _as_declared("first-touch", pieces.where_none(solve_first_touch), gives=PLAN),
     _as_declared("serial", pieces.where_none(solve_serial), gives=PLAN),
     _as_declared("in-place", solve_in_place),
-    *(
-        _as_declared(
-            name,
-            pieces.where_none(solve),
-            needs=Trait.IN_PLACE,
-            options=find_method("placement", name).typed({})[0],
-        )
-        for name, solve in (("autotm-sync", solve_sync), ("autotm-async", solve_async))
+    _as_declared(
+        "autotm-async",
+        pieces.where_none(solve_async),
+        needs=Trait.IN_PLACE,
+        options=find_method("placement", "autotm-async").typed({})[0],
     ),
     _as_declared(
         "tmof",
