@@ -48,20 +48,9 @@ from .roofline import MULTIPLY_ADDS_PER_NS
 MOST = 6
 """Operands, or writes, of which each subset has a mode; an op that writes more has them all in one tier."""
 
-<<<<<<< HEAD
-DRAM_BYTES_PER_NS, SOCKET_MULTIPLY_ADDS_PER_NS = 105, 1536
-"""Of one socket: bytes per ns of its DRAM, and 32-bit multiply-adds per ns of its cores."""
-READ_BYTES_PER_S, WRITE_BYTES_PER_S = 39_400_000_000, 13_900_000_000
-"""Bytes per second that a socket reads from its PMM, and that it writes there."""
-ADDED_BYTES_PER_S = 63_064_000_000
-"""What machine ``optane-node`` adds for operands in PMM."""
-
-DRAM, PMM = "dram", "pmm"
-=======
-NS = 10**9
 DRAM = "dram"
 DRAM_BYTES_PER_NS = 105
->>>>>>> 0b07d42f (Machine cxl-node, and node=cxl: any graph on a socket with DRAM and CXL memory, at published rates)
+"""Bytes per ns of the DRAM of the Optane socket."""
 
 
 class Socket(NamedTuple):
@@ -138,19 +127,11 @@ def _op(graph: Graph, op: Op, roofline: bool, socket: Socket) -> Op:
         for tiers in choices:
             slow = [t for t, tier in zip(named, tiers, strict=True) if tier == socket.slow]
             written = sum(size[t] for t in slow if t in op.writes)
-<<<<<<< HEAD
-            more = written * SECOND * (Fraction(1, WRITE_BYTES_PER_S) - Fraction(1, READ_BYTES_PER_S))
-            duration = Fraction(max(1, -(-sum(size.values()) // DRAM_BYTES_PER_NS), least)) + more
-            if hides:
-                added = Fraction(sum(size[t] for t in slow) * SECOND, ADDED_BYTES_PER_S)
-                memory = Fraction(sum(size.values()), DRAM_BYTES_PER_NS) + more
-=======
-            more = Fraction(written * NS, socket.write) - Fraction(written * NS, socket.read)
+            more = Fraction(written * SECOND, socket.write) - Fraction(written * SECOND, socket.read)
             duration = Fraction(max(1, -(-sum(size.values()) // socket.dram), least)) + more
             if hides:
-                added = Fraction(sum(size[t] for t in slow) * NS, socket.added)
+                added = Fraction(sum(size[t] for t in slow) * SECOND, socket.added)
                 memory = Fraction(sum(size.values()), socket.dram) + more
->>>>>>> 0b07d42f (Machine cxl-node, and node=cxl: any graph on a socket with DRAM and CXL memory, at published rates)
                 duration = max(Fraction(1), memory, least - added)
             operands_in = tuple(zip(named, tiers, strict=True))
             modes.append(replace(mode, duration_ns=math.ceil(duration), operands=operands_in))

@@ -13,6 +13,9 @@ from random import Random
 
 import lowtide as lt
 
+State = tuple[int, int, int, int, tuple[tuple[int, int], ...], int, int, int, int, tuple[int, ...]]
+"""Time; next op; end, workspace and uses of the one that runs; copies; where tensors are."""
+
 NEAR, FAR = 1, 2  # the current version is in the first tier, in the second one
 
 
@@ -68,8 +71,7 @@ def fastest(problem: lt.Placement) -> int | None:
         else [0]
         for i, (t, some) in enumerate(zip(graph.tensors, tiers, strict=True))
     ]
-    # A state: time; next op; end, workspace and uses of the one that runs; copies; where tensors are.
-    queue = []
+    queue: list[State] = []
     for where in product(*begins):
         if fits(list(where), 0, set()):
             queue.append((0, 0, 0, 0, (), -1, 0, -1, 0, where))

@@ -269,7 +269,8 @@ def find_path(
 ) -> int:
     """Return what the cheapest path of a byte of an item costs; `NEVER`: there is none. It is in `path`."""
     n = len(prices.begin)
-    start, cost = -1, NEVER
+    cost: int = NEVER
+    start = -1
     if items.cyclic[i]:
         for x in range(3):
             if items.starts[i] >> x & 1:

@@ -262,10 +262,11 @@ class Dual:
             ]
             for i in range(op.ways.shape[1])
         ]
-        return min(
+        least: int = min(
             phi * time + scale * (memory * work - sum(worth[i][w] for i, w in enumerate(c)))
             for time, work, c in zip(op.time, op.workspace, op.ways.tolist(), strict=True)
         )
+        return least
 
 
 def beyond_prices(problem: Placement) -> str:

@@ -96,7 +96,7 @@ def test_periods_no_plan_of_another_method_is_below_the_bound(seed: int) -> None
 
 
 def test_an_op_without_room_for_what_it_needs_is_refuted() -> None:
-    problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=optane-node&device=1B")
+    problem = load_problem(lt.Placement, "gen:chain?n=3&seed=1&machine=optane-node&device=1B")
     result = solved(problem)
     assert result.status is lt.Status.INFEASIBLE
 
@@ -155,7 +155,7 @@ def test_auto_closes_what_prices_close() -> None:
 
 def test_it_stops_when_the_time_is_up() -> None:
     problem = load_problem(
-        "placement", "onnx:squeezenet?batch=64,train=1,node=optane&machine=optane-node&device=500MiB"
+        lt.Placement, "onnx:squeezenet?batch=64,train=1,node=optane&machine=optane-node&device=500MiB"
     )
     context = Context(problem=problem, threads=1, time_limit=0.0)
     from lowtide.solvers.placement.in_place.method import solve_in_place
