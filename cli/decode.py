@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import problem_flags
 from .files import check_outputs
 from .output import emit_found
-from .parser import SPEC_HELP, Parser, add_common, add_verb, whole_number
+from .parser import SPEC_HELP, Parser, add_common, add_verb, key_value, unique, whole_number
 from .progress import loading
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ def add_parser(subparsers: Subparsers) -> None:
     common.add_argument("--method", required=True, help="the method whose model was exported")
     common.add_argument("--part", type=whole_number(0), metavar="K", help="offsets: the exported part")
     common.add_argument("--plan", metavar="FILE", help="where to write the plan or the allocation")
+    common.add_argument(
+        "--solver-option",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the method on which its model depends; repeatable",
+    )
     for _ in problem_flags.add_problems(parser, lambda: common, EXAMPLES):
         pass
 
@@ -53,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
     args.problem = problem_flags.asked_problem(args)
     with loading(args.spec):
         problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
-    result = build(problem, args.method, part=args.part).read(args.solution)
+    options = unique(args.solver_option, "--solver-option")
+    result = build(problem, args.method, part=args.part, options=options).read(args.solution)
     valid = result.status is Status.FEASIBLE
     rows = [("instance", result.instance), ("problem", result.problem), ("method", result.method)]
     if result.objective is not None:

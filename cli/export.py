@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import problem_flags
 from .files import check_outputs
 from .output import emit_found
-from .parser import SPEC_HELP, Parser, add_common, add_verb, whole_number
+from .parser import SPEC_HELP, Parser, add_common, add_verb, key_value, unique, whole_number
 from .progress import loading
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ EXAMPLES = (
     "lowtide export peak gen:chain?n=8 --method cpsat -o model.pb.txt",
     "lowtide export offsets buffers.csv --method milp --part 0 -o model.mps",
     "lowtide export makespan graph.json --processors 4 --memory 12GiB --method cpsat -o model.pb",
+    "lowtide export placement gen:skipchain?n=8 --machine v100-16g-pcie3 --method autotm-async -o model.mps",
     "lowtide export recompute graph.json --memory 50% --method checkmate -o model.lp",
 )
 
@@ -43,6 +44,14 @@ def add_parser(subparsers: Subparsers) -> None:
     common.add_argument(
         "--part", type=whole_number(0), metavar="K", help="offsets: of several independent parts, from 0"
     )
+    common.add_argument(
+        "--solver-option",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the method on which its model depends; repeatable",
+    )
     for _ in problem_flags.add_problems(parser, lambda: common, EXAMPLES):
         pass
 
@@ -60,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     with loading(args.spec):
         problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     check_outputs({"--out": args.out})
-    export_model(problem, args.method, args.out, part=args.part)
+    options = unique(args.solver_option, "--solver-option")
+    export_model(problem, args.method, args.out, part=args.part, options=options)
     nbytes = os.path.getsize(args.out)
     found = {"instance": problem.instance.name, "problem": args.problem, "method": args.method}
     rows = [*found.items(), ("written", f"{args.out}, {exact_bytes(nbytes)}")]

@@ -23,9 +23,8 @@ from ..models.problems.problem import Problem
 from ..models.result import Result, Status
 from ..models.texts import nearest
 from .context import Context, Outcome
-from .method import load
+from .method import PYOMO_SOLVER, Export, load
 from .registry import check_freedoms, find_method, room_of, unserved
-from .room import Export
 
 
 class Variables(dict[str, Any]):
@@ -84,7 +83,8 @@ class Built:
         if self.engine == "cpsat":
             rows = enumerate(self.model.proto.variables)
             return Variables(
-                (row.name or f"#{k}", self.model.get_int_var_from_proto_index(k)) for k, row in rows
+                (row.name or f"constant {row.domain[0]}", self.model.get_int_var_from_proto_index(k))
+                for k, row in rows
             )
         from pyomo.environ import Var
 
@@ -129,8 +129,9 @@ class Built:
         except (ArithmeticError, AssertionError, IndexError, KeyError, StopIteration, ValueError) as error:
             raise InstanceError(f"solution: found values that stand for no answer ({error})") from None
         if answer is None:
+            about = f", which is about {self.scope}" if self.scope else ""
             raise InstanceError(
-                "solution: found values that stand for no answer, expected a solution of the model"
+                f"solution: found values that stand for no answer, expected a solution of the model{about}"
             )
         return self.problem.read(answer)
 
@@ -234,6 +235,7 @@ def build(
     *,
     part: int | None = None,
     rows: bool = True,
+    options: Mapping[str, Any] | None = None,
     expired: Callable[[], bool] | None = None,
 ) -> Built:
     """Return the model that a method states, with the names and the meaning of its variables.
@@ -249,6 +251,8 @@ def build(
     rows
         Whether rows may be added. If not, the model may leave out what is known to be no better than the
         best.
+    options
+        Those of the method on which its model depends, such as the ``window`` of ``autotm-async``.
     expired
         Whether the time for building is up.
 
@@ -260,7 +264,8 @@ def build(
     Raises
     ------
     UsageError
-        If the problem or the method has no model, or there is no such part.
+        If the problem or the method has no model, the model does not depend on an option, or there is no such
+        part.
     BuildTimeout
         If the time for building was up.
 
@@ -278,12 +283,18 @@ def build(
     8
     """
     room, export = room_of(problem), export_of(problem, method, part)
-    data = export.for_rows if rows and export.for_rows else export.data
-    stated = load(data)(problem, *([part] if room.parts else []))
+    data = load(export.for_rows if rows and export.for_rows else export.data)
+    own, rest = find_method(problem.name, method).typed(options or {})
+    if without := {*(options or {}), *rest} - {*export.options}:
+        raise UsageError(f"model of {method}: found option {min(without)}, which it does not depend on")
+    given = {parameter: own[name] for name, parameter in export.options.items() if name in own}
+    stated = data(problem, *([part] if room.parts else []), **given)
     formulation = import_module(f"...formulations.{export.formulation}", __name__)
     timed = expired is not None and "expired" in inspect.signature(formulation.build).parameters
     parts = formulation.build(**stated, **export.given, **({"expired": expired} if timed else {}))
     assert parts is not None  # it takes the time that it needs
+    if export.base:
+        parts.model.objective.expr += load(export.base)(problem)
     unit = load(export.unit)(stated) if ":" in export.unit else getattr(stated.get("data"), export.unit, 1)
     return Built(
         problem=problem,
@@ -298,6 +309,12 @@ def build(
     )
 
 
+def _rows(built: Built) -> int:
+    """Return how many rows a model has."""
+    found = len(built.model.proto.constraints) if built.engine == "cpsat" else built.model.nconstraints()
+    return int(found)
+
+
 def solve_constrained(
     method: str, constrain: Callable[[Built], object], problem: Problem, context: Context
 ) -> Outcome:
@@ -309,12 +326,15 @@ def solve_constrained(
     """
     from .engines.model import solve_model
 
-    export, made = room_of(problem).exports[method], list[Built]()
+    export, made, added = room_of(problem).exports[method], list[Built](), list[int]()
+    options = {name: str(value) for name, value in context.options.items() if name in export.options}
 
     def state() -> Any:
-        built = build(problem, method, expired=lambda: context.expired)
+        built = build(problem, method, options=options, expired=lambda: context.expired)
+        before = _rows(built)
         constrain(built)
         made.append(built)
+        added.append(_rows(built) - before)
         return built.parts
 
     run = context.inner(problem, context.remaining(), "")
@@ -330,7 +350,9 @@ def solve_constrained(
     )
     if run.answer is not None:
         context.offer(run.answer)
-    words = "under the rows that were added" + (f", among {export.scope}" if export.scope else "")
+    words = "under the rows that were added"
+    words += f" ({added[0]} row{'s' * (added[0] != 1)})" if added else ""
+    words += f", among {export.scope}" if export.scope else ""
     if run.bound is not None and not export.scope:
         verified = None if run.answer is None else problem.judge(run.answer).objective
         if verified is not None and _beyond(problem, run.bound, verified):
@@ -364,7 +386,8 @@ def constrained(
     UsageError
         If there is no such model, `constrain` cannot be called, or what is `given` besides has no use.
     """
-    export_of(problem, method)
+    known = {f"option {name}" for name in (*export_of(problem, method).options, PYOMO_SOLVER.name)}
+    given = {name: value for name, value in given.items() if name not in known}
     if not callable(constrain):
         raise UsageError(f"solve, constrain: found {shown(constrain)}, expected a function of a Built model")
     if given:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..formulations.pyomo_terms import silent_pyomo
 from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
 from ..models.problems.problem import Problem
@@ -18,7 +20,12 @@ text, or binary."""
 
 
 def export_model(
-    problem: Problem, method: str, path: str | os.PathLike[str], *, part: int | None = None
+    problem: Problem,
+    method: str,
+    path: str | os.PathLike[str],
+    *,
+    part: int | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the model of a method to a file, whole or not at all.
 
@@ -31,14 +38,15 @@ def export_model(
     problem
         What the model states.
     method
-        One that builds a model: `lowtide.solvers.room.Room.exports` of the problem has them, and a message
-        lists them where it is another one.
+        One that builds a model: a message lists them where it is another one.
     path
         Its suffix is the format: ``.mps`` or ``.lp`` for a MILP, ``.pb.txt`` (or ``.pbtxt``) or the
         binary ``.pb`` for CP-SAT.
     part
         Of `offsets`: pools, and stretches of time that no lifetime connects, are independent parts, each
         with a model of its own; which one, counted from 0 by pool, then time. Needed if there are several.
+    options
+        Those of the method on which its model depends, as texts.
 
     Raises
     ------
@@ -53,7 +61,7 @@ def export_model(
         expected = ", ".join(SUFFIXES[kind])
         raise UsageError(f"{path}: found another suffix, expected {expected} for method {method}")
     check_writable(path)
-    built = build(problem, method, part=part, rows=False)
+    built = build(problem, method, part=part, rows=False, options=options)
     with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
         # CP-SAT writes text if and only if the name ends in "txt".
         draft = Path(folder) / ("model.pb.txt" if suffix == ".pbtxt" else f"model{suffix}")
@@ -63,7 +71,8 @@ def export_model(
 
 def _write(model: Any, kind: str, path: Path) -> None:
     if kind == "milp":
-        model.write(str(path), io_options={"symbolic_solver_labels": True})
+        with silent_pyomo():
+            model.write(str(path), io_options={"symbolic_solver_labels": True})
         if path.suffix == ".mps":  # glpsol knows no sense of objectives; without a word all minimize
             text = path.read_text("utf-8")
             path.write_text(text.replace("OBJSENSE\n MIN\n", "", 1), "utf-8")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from enum import StrEnum
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..models.checks import shown
 from ..models.errors import UsageError
@@ -114,6 +115,56 @@ class Option:
         return "0 or 1" if self.kind is bool else "a text"
 
 
+class Export(NamedTuple):
+    """How the model of a method is stated for other solvers.
+
+    Parameters
+    ----------
+    formulation
+        Module in `lowtide.formulations`; its name ends with the kind of the model, ``_milp``, ``_lp`` or
+        ``_cpsat``.
+    data
+        ``module:function``, relative to this package: from the problem to the arguments of ``build``. It gets
+        those options of the method that it has parameters for.
+    given
+        Further arguments of ``build``.
+    unit
+        Bytes or ns of one unit of the objective: an attribute of the data, or ``module:function`` of the
+        arguments of ``build``; empty: one.
+    base
+        ``module:function``: from the problem to bytes or ns that the objective of a MILP leaves out, such as
+        the sum of the durations; empty: none.
+    scope
+        What the model is about, if its optimum is not the problem's, in words; else empty.
+    for_rows
+        As `data`, for a model to which rows may be added, where that is another one.
+    decode
+        ``module:function``: from the problem, the arguments of ``build``, the model and a function from
+        variables to values to an answer; empty: the formulation's ``decode`` does that.
+    """
+
+    formulation: str
+    data: str
+    given: Mapping[str, object] = {}
+    unit: str = "unit"
+    base: str = ""
+    scope: str = ""
+    for_rows: str = ""
+    decode: str = ""
+
+    @property
+    def engine(self) -> str:
+        """The kind of model; a linear program is a MILP without integers."""
+        kind = self.formulation.rpartition("_")[2]
+        return "milp" if kind == "lp" else kind
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The parameters of `data` beside the problem, by the names of the options that they stand for."""
+        names = [*inspect.signature(load(self.data)).parameters][1:]
+        return {name.replace("_", "-"): name for name in names if name != "part"}
+
+
 PYOMO_SOLVER = Option(
     "solver", "highs", "highs, or a MILP solver that Pyomo finds, such as cbc, glpk or scip"
 )
@@ -147,6 +198,9 @@ class Method:
         "cpsat" or "highs" if further options pass through to that solver.
     freedoms
         Those of `Problem.freedoms` with which what it proves still holds; with others it is refused.
+    model
+        How the model that it solves is stated: `lowtide.build` and ``lowtide export`` give it, and rows may
+        be added to it.
     package
         Name and version of the distribution that brings it, which `methods` fills in; empty: the suite.
     exact
@@ -164,6 +218,7 @@ class Method:
     late: bool = False
     engine: str | None = None
     freedoms: tuple[str, ...] = ()
+    model: Export | None = None
     package: tuple[str, str] | tuple[()] = ()
     exact: InitVar[bool] = False
 
@@ -176,6 +231,15 @@ class Method:
     def load(self) -> RunFunction:
         """Return the function, importing its module now."""
         return load(self.run) if isinstance(self.run, str) else self.run
+
+    def with_engine_of_model(self) -> Method:
+        """Return it with the options of what solves its model, where it only has a model solved."""
+        if self.model is None:
+            return self
+        if self.model.engine == "cpsat":
+            return replace(self, engine="cpsat")
+        others = [option for option in self.options if option.name != PYOMO_SOLVER.name]
+        return replace(self, engine="highs", options=(*others, PYOMO_SOLVER))
 
     def typed(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the values of its own options, defaults too, and the texts that are left for its engine.

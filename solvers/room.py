@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from ..models.problems.problem import Problem
-from .method import Method
+from .method import Export, Method
 
 DEMANDED = (
     ".offsets.first_come",
@@ -17,43 +16,6 @@ DEMANDED = (
     ".offsets.search_kernel",
 )
 """Modules of the kernels that the search for addresses takes (`lowtide.solvers.offsets.demanded`)."""
-
-
-class Export(NamedTuple):
-    """How the model of a method is stated for other solvers.
-
-    Parameters
-    ----------
-    formulation
-        Module in `lowtide.formulations`; its name ends with the kind of the model, ``_milp`` or ``_cpsat``.
-    data
-        ``module:function``, relative to this package: from the problem to the arguments of ``build``.
-    given
-        Further arguments of ``build``.
-    unit
-        Bytes or ns of one unit of the objective: an attribute of the data, or ``module:function`` of the
-        arguments of ``build``; empty: one.
-    scope
-        What the model is about, if its optimum is not the problem's, in words; else empty.
-    for_rows
-        As `data`, for a model to which rows may be added, where that is another one.
-    decode
-        ``module:function``: from the problem, the arguments of ``build``, the model and a function from
-        variables to values to an answer; empty: the formulation's ``decode`` does that.
-    """
-
-    formulation: str
-    data: str
-    given: Mapping[str, object] = {}
-    unit: str = "unit"
-    scope: str = ""
-    for_rows: str = ""
-    decode: str = ""
-
-    @property
-    def engine(self) -> str:
-        """The kind of model."""
-        return self.formulation.rpartition("_")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,12 +59,10 @@ class Room:
         Chooses which ops to merge, as `lowtide.solvers.streams.merging.best_merges` does.
     joint
         Whether `lowtide.solvers.pipeline.joint` chooses its stages with the schedule.
-    exports
-        Models that can be written, by method.
     bare
         Models of other methods, by method: ``(problem) -> (formulation, model)``, see `lowtide.solvers.bare`.
     parts
-        Whether a problem falls into independent parts, of which one is exported: then the `data` of `exports`
+        Whether a problem falls into independent parts, of which one is exported: then the `data` of models
         takes its number, too.
     judging
         Microseconds of the verifier for each op and access of the graph, and each buffer; what is measured of
@@ -125,7 +85,6 @@ class Room:
     traits: str = ""
     merges: str = ""
     joint: bool = False
-    exports: Mapping[str, Export] = field(default_factory=dict)
     bare: Mapping[str, str] = field(default_factory=dict)
     parts: bool = False
     judging: float = 10.0
@@ -134,3 +93,8 @@ class Room:
     def __post_init__(self) -> None:
         own = tuple(replace(method, problem=self.problem.name) for method in self.methods)
         object.__setattr__(self, "methods", own)
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """How models are stated, by the names of the methods that declare one."""
+        return {method.name: method.model for method in self.methods if method.model is not None}

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 from weakref import ReferenceType
 
+from ..formulations.pyomo_terms import silent_pyomo
 from ..models.errors import InstanceError
 
-_ROWS = re.compile(r"#\s*(Rows|Dual)|\s*No\.\s+Row name", re.IGNORECASE)
+_BEHIND = re.compile(r"#\s*(Dual|Basis)", re.IGNORECASE)
+_ROWS = re.compile(r"#\s*Rows|\s*No\.\s+Row name", re.IGNORECASE)
 _COLUMNS = re.compile(r"#\s*Columns|\s*No\.\s+Column name", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
@@ -65,6 +67,8 @@ def _by_place(text: str, names: list[str]) -> list[tuple[str, float]]:
 def _by_name(text: str, labels: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     rows, waiting = False, ""
     for line in text.splitlines():
+        if _BEHIND.match(line):  # of linear programs HiGHS lists the columns again, with other values
+            return
         if _ROWS.match(line) or _COLUMNS.match(line):
             rows = _ROWS.match(line) is not None
             continue
@@ -85,7 +89,8 @@ def _by_name(text: str, labels: Mapping[str, str]) -> Iterator[tuple[str, float]
 def mps_labels(model: Any) -> dict[str, str]:
     """Return the names of a MILP's variables by what its files call them, in the order of the columns."""
     with tempfile.TemporaryDirectory(prefix="lowtide-") as folder:
-        _, number = model.write(f"{folder}/model.mps", io_options={"symbolic_solver_labels": True})
+        with silent_pyomo():
+            _, number = model.write(f"{folder}/model.mps", io_options={"symbolic_solver_labels": True})
         text = Path(folder, "model.mps").read_text("utf-8")
     columns = text.partition("\nCOLUMNS\n")[2].partition("\nRHS\n")[0]
     listed = dict.fromkeys(words[0] for line in columns.splitlines() if len(words := line.split()) > 1)

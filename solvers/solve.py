@@ -121,6 +121,8 @@ def solve(
     check_type(log, (str, os.PathLike, type(None)), "log", "a path or None")
     chosen = find_method(problem.name, method)
     check_freedoms(problem, chosen)
+    if constrain is not None:
+        chosen = chosen.with_engine_of_model()
     own, engine_options = chosen.typed(options or {})
     known = None if hint is None else _check_hint(problem, hint)
     if constrain is None:
@@ -128,7 +130,7 @@ def solve(
     else:
         from .build import constrained
 
-        extra = {f"option {name}": 1 for name in options or {} if name in own and name != PYOMO_SOLVER.name}
+        extra = {f"option {name}": 1 for name in options or {} if name in own}
         run = constrained(problem, method, constrain, extra | ({} if hint is None else {"a hint": hint}))
     kernels = chosen.kernels
     if problem.demands:

@@ -186,10 +186,10 @@ def apart(built: ArenaModel) -> None:
         start = built.start(p)
         used = [x for (a, _, _), x in zip(data.pairs, built.shares, strict=True) if a == k]
         y = model.new_fixed_size_interval_var(built.address[k], units, "")
-        length = model.new_int_var(0, n + 1, "")
+        length = model.new_int_var(0, n + 1, f"length{k}")
         end = built.gone[k]
         if used:
-            end = model.new_int_var(0, n, "")
+            end = model.new_int_var(0, n, f"end{k}")
             model.add(end == built.gone[k] - sum(used))
         x_axis = model.new_interval_var(start, length, end, "")
         built.boxes.setdefault(p.pool, []).append((x_axis, y, units))

@@ -26,7 +26,7 @@ Mathematical Programming 96 (2003). The cuts are this project's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,8 +69,12 @@ class Master:
         return sum(self.size[j] * w if self.data.whole else w for j, w in enumerate(self.written))
 
 
-def build(data: MinIOData) -> Master:
-    """Return the model without cuts; its objective is in units."""
+Cut = tuple[tuple[tuple[int, int], ...], int]
+"""Parts with their s in units, and the gain in bytes."""
+
+
+def build(data: MinIOData, cuts: Iterable[Cut] = ()) -> Master:
+    """Return the model of some cuts; its objective is in units."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -84,6 +88,8 @@ def build(data: MinIOData) -> Master:
     for j, size in enumerate(built.size):
         built.written.append(model.new_int_var(0, 1 if data.whole else size, f"w{j}"))
     model.minimize(built.total)
+    for cut in cuts:
+        add_cut(built, *cut)
     return built
 
 

@@ -24,9 +24,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...models.problems.minio import Traversal
 from ..model import MILP_BYTES, ModelSize
 from ..pyomo_terms import linear, silent_pyomo
-from .data import MinIOData
+from .data import MinIOData, written_at_once
 
 ENGINE = "milp"
 BYTES_PER_TERM = MILP_BYTES
@@ -42,10 +43,12 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderModel:
-    """The Pyomo model, and w or z of each file that a demand mentions."""
+    """The Pyomo model of an order's demands, and w or z of each file that one mentions."""
 
     model: Any
     data: MinIOData
+    order: Sequence[int]
+    demands: Sequence[Demand]
     variables: dict[int, Any]
 
 
@@ -83,11 +86,11 @@ def size(some: Sequence[Demand]) -> ModelSize:
     return ModelSize(variables=len(files), constraints=len(some), terms=terms + len(files))
 
 
-def build(data: MinIOData, some: Sequence[Demand]) -> OrderModel:
-    """Return the model of these demands; its objective is in units."""
+def build(data: MinIOData, order: Sequence[int]) -> OrderModel:
+    """Return the model of an order; its objective is in units."""
     import pyomo.environ as pyo
 
-    unit = data.unit
+    unit, some = data.unit, demands(data, order)
     files = sorted({k for demand in some for k in demand.files})
     with silent_pyomo():
         model = pyo.ConcreteModel()
@@ -101,18 +104,17 @@ def build(data: MinIOData, some: Sequence[Demand]) -> OrderModel:
             body = linear([model.z[k] for k in demand.files], [weight[k] for k in demand.files])
             model.rows.add((-(-demand.nbytes // unit), body, None))  # (1)
         model.objective = pyo.Objective(expr=linear([model.z[k] for k in files], [weight[k] for k in files]))
-    return OrderModel(model=model, data=data, variables={k: model.z[k] for k in files})
+    return OrderModel(
+        model=model, data=data, order=order, demands=some, variables={k: model.z[k] for k in files}
+    )
 
 
-def decode(built: OrderModel, value: Callable[[Any], float]) -> list[int]:
-    """Return the bytes that are written of each file."""
+def decode(built: OrderModel, value: Callable[[Any], float]) -> Traversal | None:
+    """Return the traversal of a solution; None if it meets a demand within a solver's tolerances only."""
     data, written = built.data, [0] * len(built.data.size)
     for k, variable in built.variables.items():
         factor = data.size[k] if data.whole else data.unit
         written[k] = round(value(variable)) * factor
-    return written
-
-
-def covered(some: Sequence[Demand], written: Sequence[int]) -> bool:
-    """Return whether what is written meets the demands."""
-    return all(sum(written[k] for k in demand.files) >= demand.nbytes for demand in some)
+    if any(sum(written[k] for k in demand.files) < demand.nbytes for demand in built.demands):
+        return None
+    return written_at_once(data, built.order, written)

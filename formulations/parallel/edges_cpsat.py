@@ -42,7 +42,7 @@ Benders cuts* (Hooker and Ottosson, Mathematical Programming 96, 2003). Those of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
@@ -96,8 +96,8 @@ def fits(graph: Graph) -> bool:
     return sum(shortest_mode(graph, i)[0] for i in range(len(graph.ops))) // tick_of(graph) < LARGEST_TIME
 
 
-def build(graph: Graph) -> ConflictModel:
-    """Return the model without conflicts; its objective is in ticks."""
+def build(graph: Graph, conflicts: Iterable[tuple[Arc, ...]] = ()) -> ConflictModel:
+    """Return the model of some conflicts; its objective is in ticks."""
     from ortools.sat.python import cp_model
 
     model, tick = cp_model.CpModel(), tick_of(graph)
@@ -112,6 +112,8 @@ def build(graph: Graph) -> ConflictModel:
         for j in later:
             model.add(built.start[j] >= built.start[i] + duration[i])  # (2)
     model.minimize(built.length)
+    for pairs in conflicts:
+        add_conflict(built, pairs)
     return built
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...models.problems.arena import Arena
-from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
 from ..offsets.methods import OFFSETS_KERNELS
 from ..peak.methods import PEAK_KERNELS
-from ..room import Export, Room
+from ..room import Room
 
 ORDERS = (
     *("reference", "greedy", "inductor", "inductor-lpmf", "inductor-dfs", "inductor-bfs"),
@@ -33,6 +33,7 @@ ROOM = Room(
             proves=OPTIMUM,
             engine="cpsat",
             kernels=OFFSETS_KERNELS,
+            model=Export("arena.rectangles_cpsat", ".arena.models:stated"),
         ),
         Method(
             "milp",
@@ -43,6 +44,7 @@ ROOM = Room(
             options=(PYOMO_SOLVER,),
             engine="highs",
             kernels=OFFSETS_KERNELS,
+            model=Export("arena.olla_milp", ".arena.models:stated"),
         ),
         Method(
             "two-step",
@@ -57,10 +59,6 @@ ROOM = Room(
             kernels=(*PEAK_KERNELS, *OFFSETS_KERNELS),
         ),
     ),
-    exports={
-        "cpsat": Export("arena.rectangles_cpsat", ".arena.models:stated"),
-        "milp": Export("arena.olla_milp", ".arena.models:stated"),
-    },
     certify=".arena.certify:certify_height",
     bound=".arena.two_step:raise_cheap_bound",
     judging=16.0,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...models.problems.distributed import Distributed
 from ..makespan.methods import ALL, LISTS
-from ..method import BOUND, OPTIMUM, Method
-from ..room import Export, Room
+from ..method import BOUND, OPTIMUM, Export, Method
+from ..room import Room
 
 ROOM = Room(
     problem=Distributed,
@@ -27,6 +27,7 @@ ROOM = Room(
             proves=OPTIMUM,
             engine="cpsat",
             kernels=LISTS,
+            model=Export("distributed.intervals_cpsat", ".distributed.models:stated", unit="tick"),
         ),
         Method(
             "heft",
@@ -37,9 +38,6 @@ ROOM = Room(
             kernels=LISTS,
         ),
     ),
-    exports={
-        "cpsat": Export("distributed.intervals_cpsat", ".distributed.models:stated", unit="tick"),
-    },
     largest=True,
     judging=6.0,
     shared=("makespan", "peak"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...models.problems.hybrid import Hybrid
-from ..method import BOUND, OPTIMUM, Method, Option
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
 from ..room import Room
 
 _MOST = Option("most", 40_000, "ideals at most")
@@ -25,6 +25,15 @@ ROOM = Room(
             proves=BOUND,
             source="Tarnawski, Narayanan and Phanishayee, Piper, NeurIPS 2021",
             options=(_MOST,),
+        ),
+        Method(
+            "milp",
+            ".hybrid.models:solve_milp",
+            "MILP in Pyomo: stages, degrees and modes at once, for few layers and devices",
+            proves=OPTIMUM,
+            options=(PYOMO_SOLVER,),
+            engine="highs",
+            model=Export("hybrid.stages_milp", ".hybrid.models:stated", unit=""),
         ),
         Method(
             "equal",

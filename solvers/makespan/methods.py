@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from ...models.problems.makespan import Makespan
-from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
 from ..peak.methods import PEAK_KERNELS
-from ..room import Export, Room
+from ..room import Room
 
 LISTS = (
     ".makespan.bounds.chain_kernel",
@@ -86,6 +86,7 @@ ROOM = Room(
             "CP-SAT, intervals: processors and memory cumulative, from bounds and list schedules",
             options=(_START,),
             engine="cpsat",
+            model=Export("makespan.intervals_cpsat", _DATA, unit="tick", for_rows=_ROWS),
         ),
         _model(
             "cpsat-reservoir",
@@ -93,6 +94,9 @@ ROOM = Room(
             "CP-SAT, the same with the memory as a reservoir",
             options=(_START,),
             engine="cpsat",
+            model=Export(
+                "makespan.intervals_cpsat", _DATA, {"form": "reservoir"}, unit="tick", for_rows=_ROWS
+            ),
         ),
         _model(
             "milp",
@@ -101,6 +105,7 @@ ROOM = Room(
             source="Pritsker, Watters 1968; Christofides, Alvarez-Valdes, Tamarit 1987",
             options=(_START, PYOMO_SOLVER),
             engine="highs",
+            model=Export("makespan.ticks_milp", _DATA, unit="tick", for_rows=_ROWS),
         ),
         Method(
             "label-setting",
@@ -193,13 +198,6 @@ ROOM = Room(
         ),
     ),
     trade_off=".makespan.trade_off:sweep",
-    exports={
-        "cpsat": Export("makespan.intervals_cpsat", _DATA, unit="tick", for_rows=_ROWS),
-        "cpsat-reservoir": Export(
-            "makespan.intervals_cpsat", _DATA, {"form": "reservoir"}, unit="tick", for_rows=_ROWS
-        ),
-        "milp": Export("makespan.ticks_milp", _DATA, unit="tick", for_rows=_ROWS),
-    },
     largest=True,
     judging=2.0,
     shared=("peak",),

@@ -76,6 +76,12 @@ def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context:
     """Go through the rounds, beginning with some cuts, until bound and incumbent meet or the time is up."""
     if context.log is not None:
         check_log(context.log)
+    rounds = begun(problem, data, cuts, context)
+    return go_through(rounds)
+
+
+def begun(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context: Context) -> Rounds:
+    """Return rounds that have some cuts."""
     began = time.perf_counter()
     rounds = Rounds(
         problem=problem,
@@ -87,6 +93,12 @@ def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context:
     for cut in cuts:
         _add_cut(rounds, cut, {})
     context.known.build_seconds = time.perf_counter() - began
+    return rounds
+
+
+def go_through(rounds: Rounds) -> Outcome:
+    """Go through the rounds until bound and incumbent meet or the time is up."""
+    context = rounds.context
     _add_cuts(rounds, {})
     effort = FIRST_ROUND
     while not context.closed and not context.expired:

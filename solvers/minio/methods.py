@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...models.problems.minio import MinIO
-from ..method import BOUND, OPTIMUM, Method, Option, family
-from ..room import Export, Room
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option, family
+from ..room import Room
 
 _ORDERS = ("reference", "postorder", "liu", "postorder-io", "rec-expand", "full-rec-expand")
 _ORDER = Option("order", "postorder-io", ", ".join(_ORDERS), choices=_ORDERS)
@@ -24,6 +24,12 @@ ROOM = Room(
             "what to write under cuts of subtrees, Liu's algorithm for the order",
             proves=OPTIMUM,
             engine="cpsat",
+            model=Export(
+                "minio.cuts_cpsat",
+                ".minio.stated:cut",
+                scope="what meets the cuts that are found in a minute",
+                decode=".minio.stated:by_parts",
+            ),
         ),
         Method(
             "cpsat",
@@ -31,14 +37,16 @@ ROOM = Room(
             "order and evictions together, as intervals, from the best of the rules",
             proves=OPTIMUM,
             engine="cpsat",
+            model=Export("minio.joint_cpsat", ".minio.stated:stated"),
         ),
         Method(
             "milp",
             ".minio.models:solve_milp",
             "a given order: the fewest bytes, by linear programming if files are divisible",
             proves=BOUND,
-            options=(_ORDER,),
+            options=(_ORDER, PYOMO_SOLVER),
             engine="highs",
+            model=Export("minio.order_milp", ".minio.stated:ordered", scope="traversals in one order"),
         ),
         Method(
             "postorder",
@@ -69,7 +77,6 @@ ROOM = Room(
         ),
     ),
     bare={"cpsat": ".bare:trees"},
-    exports={"cpsat": Export("minio.joint_cpsat", ".minio.stated:stated")},
     judging=4.0,
     shared=("peak",),
 )

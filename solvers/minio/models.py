@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ...formulations.minio import joint_cpsat, order_milp
-from ...formulations.minio.data import MinIOData, written_at_once
+from ...formulations.minio.data import MinIOData
 from ...models.problems.minio import MinIO, Traversal
 from ..context import Context, Outcome
 from ..engines.model import solve_model
@@ -30,18 +29,13 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
     if not some:
         context.offer(Traversal(order))
         return Outcome()
-
-    def decode(built: order_milp.OrderModel, value: Callable[[Any], float]) -> Traversal | None:
-        written = order_milp.decode(built, value)
-        return written_at_once(data, order, written) if order_milp.covered(some, written) else None
-
     outcome = solve_model(
         context,
         order_milp,
-        lambda: order_milp.build(data, some),
+        lambda: order_milp.build(data, order),
         what="the program of the order",
         size=order_milp.size(some),
-        decode=decode,
+        decode=order_milp.decode,
         to_objective=lambda units: context.bound or 0,  # what bounds the order does not bound the problem
     )
     if outcome.reason is None and not context.closed:

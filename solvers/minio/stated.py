@@ -1,15 +1,53 @@
-"""What the joint model of `minio` is stated of, where it is written for other solvers."""
+"""What the models of `minio` are stated of, where they are written for other solvers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...models.problems.minio import MinIO
+from ...formulations.minio import cuts_cpsat
+from ...formulations.minio.data import MinIOData, written_at_once
+from ...models.problems.minio import MinIO, Traversal
+from ..context import Context
+from .benders import begun, go_through
 from .bounds import subtree_bounds
-from .rules import tree_data
+from .orders import ORDERS
+from .rules import begin, tree_data
+from .waiting import WaitingTree
+
+SECONDS = 60.0
+"""For the cuts of `benders`."""
 
 
 def stated(problem: MinIO) -> dict[str, Any]:
     """Return the data, and what every traversal writes within each subtree at least."""
     data = tree_data(problem, "cpsat")
     return {"data": data, "bounds": subtree_bounds(problem.graph, data)}
+
+
+def ordered(problem: MinIO, order: str = "postorder-io") -> dict[str, Any]:
+    """Return the data, and the order whose demands are met."""
+    data = tree_data(problem, "milp")
+    return {"data": data, "order": ORDERS[order](problem.graph, data, lambda: False)}
+
+
+def cut(problem: MinIO) -> dict[str, Any]:
+    """Return the data, and the cuts that the method finds in a minute: all of them, if it ends before."""
+    context = Context(problem=problem, method="benders", time_limit=SECONDS, threads=1)
+    data, _, cuts = begin(problem, context)
+    rounds = begun(problem, data, cuts, context)
+    go_through(rounds)
+    return {"data": data, "cuts": list(rounds.cuts)}
+
+
+def by_parts(
+    problem: MinIO, stated: Mapping[str, Any], built: cuts_cpsat.Master, value: Callable[[Any], int]
+) -> Traversal | None:
+    """Return the traversal that writes what a solution does; None if no order can do with it."""
+    data: MinIOData = stated["data"]
+    nbytes = cuts_cpsat.file_bytes(built, cuts_cpsat.decode(built, value))
+    left = [size - written for size, written in zip(data.size, nbytes, strict=True)]
+    tree = WaitingTree(data, [sum(left[k] for k in some) for some in data.files_of])
+    if tree.peak(data.n - 1) > data.memory:
+        return None
+    return written_at_once(data, tree.order(data.n - 1), nbytes)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...models.problems.offsets import Offsets
-from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option, family
-from ..room import Export, Room
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
+from ..room import Room
 
 _GREEDY = (".offsets.first_come", ".offsets.placing_kernel")
 _SQUEEZE = (*_GREEDY, ".offsets.dense_kernel", ".offsets.squeeze_kernel")
@@ -13,6 +15,8 @@ OFFSETS_KERNELS = (*_SQUEEZE, ".offsets.search_kernel")
 _DATA = ".offsets.stated:stated"
 _ROWS = ".offsets.stated:unordered"
 _ANSWER = ".offsets.stated:answer"
+
+_model = partial(Method, proves=OPTIMUM, kernels=_GREEDY[:1])
 
 ROOM = Room(
     problem=Offsets,
@@ -59,31 +63,29 @@ ROOM = Room(
             source="Joslin and Clements, 1999; Nagata and Bräysy, 2009",
             kernels=_SQUEEZE,
         ),
-        *family(
+        _model(
+            "cpsat",
             ".offsets.models:solve_cpsat",
-            ("cpsat", "CP-SAT: rectangles of time and addresses that do not overlap"),
-            ("cpsat-sections", "CP-SAT: in each section of time, addresses that do not overlap"),
-            proves=OPTIMUM,
+            "CP-SAT: rectangles of time and addresses that do not overlap",
             engine="cpsat",
-            kernels=_GREEDY[:1],
+            model=Export("offsets.rectangles_cpsat", _DATA, {"names": True}, for_rows=_ROWS, decode=_ANSWER),
         ),
-        Method(
+        _model(
+            "cpsat-sections",
+            ".offsets.models:solve_cpsat",
+            "CP-SAT: in each section of time, addresses that do not overlap",
+            engine="cpsat",
+            model=Export("offsets.sections_cpsat", _DATA, {"names": True}, for_rows=_ROWS, decode=_ANSWER),
+        ),
+        _model(
             "milp",
             ".offsets.models:solve_milp",
             "MILP in Pyomo: which of two buffers lies below, for small cases",
-            proves=OPTIMUM,
             options=(PYOMO_SOLVER,),
             engine="highs",
-            kernels=_GREEDY[:1],
+            model=Export("offsets.orders_milp", _DATA, for_rows=_ROWS, decode=_ANSWER),
         ),
     ),
-    exports={
-        "cpsat": Export("offsets.rectangles_cpsat", _DATA, {"names": True}, for_rows=_ROWS, decode=_ANSWER),
-        "cpsat-sections": Export(
-            "offsets.sections_cpsat", _DATA, {"names": True}, for_rows=_ROWS, decode=_ANSWER
-        ),
-        "milp": Export("offsets.orders_milp", _DATA, for_rows=_ROWS, decode=_ANSWER),
-    },
     parts=True,
     judging=12.0,
 )

@@ -7,11 +7,8 @@ evaluated in integers (`lowtide.formulations.linear_program.dual_bound`), so it 
 
 from __future__ import annotations
 
-from functools import reduce
-from math import gcd
-
-from ...formulations.linear_program import LinearProgram, ProgramBuilder, dual_bound
-from ...formulations.parallel.network import CutNetwork
+from ...formulations.linear_program import dual_bound
+from ...formulations.parallel.cut_lp import build
 from ...models.problems.parallel_memory import ParallelMemory
 from ..context import Context, Outcome
 from ..engines.highs_lp import vertex_values
@@ -26,30 +23,18 @@ def solve_lp(problem: ParallelMemory, context: Context) -> Outcome:
     network = network_in_time(problem, context)
     if network is None:
         return Outcome(reason="time", detail=LATE)
-    gains, constant = network.gains()
-    unit = reduce(gcd, (*gains, constant)) or 1
-    program = closure_program(network, unit)
+    built = build(network)
+    program, unit = built.program, built.unit
     found = vertex_values(program, context, context.remaining())
     if found is None:
         return Outcome(reason="time" if context.expired else None, detail="HiGHS found no optimum")
     primal, dual = found
     multipliers = [max(0, round(y)) for y in dual]
     least = dual_bound(program, multipliers, 1)
-    context.raise_bound(constant - unit * least, "exact", kind="LP")
+    context.raise_bound(built.constant - unit * least, "exact", kind="LP")
     moment = network.moment([x > 0.5 for x in primal])
     if problem.processors is None or len(moment.running) <= problem.processors:
         context.offer(moment)
     if context.closed:
         return Outcome()
     return Outcome(detail="the linear program is a relaxation here: shared tensors, processors or rounding")
-
-
-def closure_program(network: CutNetwork, unit: int = 1) -> LinearProgram:
-    """Return (1) to (4) of `lowtide.formulations.parallel.network`: minimize the negative gain, in units."""
-    gains, _ = network.gains()
-    builder = ProgramBuilder(unit, 1)
-    for gain in gains:
-        builder.variable(1, 1, -gain // unit)
-    for u, v in network.orders:
-        builder.row([(u, 1), (v, -1)], 0, 1)
-    return builder.done()

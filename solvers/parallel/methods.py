@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...models.problems.memory_edges import MemoryEdges
 from ...models.problems.parallel_memory import ParallelMemory
-from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, family
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, family
 from ..peak.methods import PEAK_KERNELS
-from ..room import Export, Room
+from ..room import Room
 
 GROWING = (".parallel.growing_kernel",)
 """Of edges that are added one by one."""
@@ -40,6 +40,13 @@ ROOM = Room(
             "linear program of the maximum topological cut; bounds as flow",
             proves=BOUND,
             source=_MARCHAL,
+            model=Export(
+                "parallel.cut_lp",
+                ".parallel.stated:cuts",
+                unit=".parallel.stated:unit_of_moments",
+                base=".parallel.stated:constant",
+                scope="moments of a relaxation where tensors are shared or processors are few",
+            ),
         ),
         Method(
             "branch",
@@ -55,15 +62,13 @@ ROOM = Room(
             source="Bathie, Marchal, Robert and Thibault, 2020 (processors)",
             options=(PYOMO_SOLVER,),
             engine="highs",
+            model=Export(
+                "parallel.cut_milp", ".parallel.stated:moments", unit=".parallel.stated:unit_of_moments"
+            ),
         ),
     ),
     certify=".parallel.certify:certify_memory",
     bare={"milp": ".bare:cut"},
-    exports={
-        "milp": Export(
-            "parallel.cut_milp", ".parallel.stated:moments", unit=".parallel.stated:unit_of_moments"
-        )
-    },
     judging=3.5,
 )
 
@@ -88,6 +93,13 @@ EDGES = Room(
             engine="cpsat",
             kernels=EDGE_KERNELS,
             late=True,
+            model=Export(
+                "parallel.edges_cpsat",
+                ".parallel.stated:conflicts",
+                unit=".parallel.stated:tick",
+                scope="edges that break the conflicts that are found in a minute",
+                decode=".parallel.stated:edges_without_conflict",
+            ),
         ),
         Method(
             "milp",
@@ -99,6 +111,13 @@ EDGES = Room(
             engine="highs",
             kernels=EDGE_KERNELS,
             late=True,
+            model=Export(
+                "parallel.edges_milp",
+                ".parallel.stated:edges",
+                unit="",
+                scope="edges that one flow certifies",
+                decode=".parallel.stated:edges_of",
+            ),
         ),
         *family(
             ".parallel.edges:solve_by_rule",
@@ -114,15 +133,6 @@ EDGES = Room(
     ),
     certify=".parallel.certify:certify_edges",
     bare={"milp": ".bare:edges"},
-    exports={
-        "milp": Export(
-            "parallel.edges_milp",
-            ".parallel.stated:edges",
-            unit="",
-            scope="edges that one flow certifies",
-            decode=".parallel.stated:edges_of",
-        )
-    },
     complete=".parallel.edges:with_flow",
     judging=6.0,
     shared=("peak",),  # its orders

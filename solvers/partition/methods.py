@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...models.problems.partition import Partition
-from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
-from ..room import Export, Room
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
+from ..room import Room
 
 _KERNELS = (".partition.ideals_kernel",)
 _MOST = Option("most", 100_000, "ideals at most")
@@ -45,6 +45,7 @@ ROOM = Room(
             options=(PYOMO_SOLVER,),
             kernels=_KERNELS,
             engine="highs",
+            model=Export("partition.asked_milp", ".partition.models:stated", unit=""),
         ),
         Method(
             "branch-price",
@@ -54,6 +55,7 @@ ROOM = Room(
             source="Gilmore and Gomory 1961; Ryan and Foster 1981",
             kernels=_KERNELS,
             engine="cpsat",
+            model=Export("partition.stages_cpsat", ".partition.models:stated_without_latency", unit=""),
         ),
         Method(
             "cpsat",
@@ -62,6 +64,7 @@ ROOM = Room(
             proves=OPTIMUM,
             kernels=_KERNELS,
             engine="cpsat",
+            model=Export("partition.stages_cpsat", ".partition.models:stated_without_latency", unit=""),
         ),
         Method(
             "serial",
@@ -105,8 +108,4 @@ ROOM = Room(
     trivial=".partition.trivial:one_stage",
     bound=".partition.bounds:raise_bound",
     largest=True,
-    exports={
-        "milp": Export("partition.asked_milp", ".partition.models:stated", unit=""),
-        "cpsat": Export("partition.stages_cpsat", ".partition.models:stated_without_latency", unit=""),
-    },
 )

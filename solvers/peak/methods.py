@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ...models.problems.peak import Peak
-from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option, family
-from ..room import Export, Room
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option, family
+from ..room import Room
 
 PEAK_KERNELS = (".flows.closure_kernel", ".peak.orders.order_kernel", ".peak.search.pass_kernel")
 
@@ -64,6 +64,7 @@ ROOM = Room(
             "CP-SAT, time-indexed: which op at which step",
             options=(_START, _PLAIN),
             engine="cpsat",
+            model=Export("peak.steps_cpsat", _DATA, {"names": True}),
         ),
         _search(
             "cpsat-positions",
@@ -71,6 +72,7 @@ ROOM = Room(
             "CP-SAT, positions: permutation and cumulative lifetimes",
             options=(_START, _PLAIN),
             engine="cpsat",
+            model=Export("peak.positions_cpsat", _DATA, {"names": True}),
         ),
         _search(
             "milp",
@@ -79,6 +81,7 @@ ROOM = Room(
             source=_OLLA,
             options=(PYOMO_SOLVER, _START, _PLAIN),
             engine="highs",
+            model=Export("peak.olla_milp", _DATA),
         ),
         _search(
             "milp-tensors",
@@ -87,6 +90,7 @@ ROOM = Room(
             source=_OLLA,
             options=(PYOMO_SOLVER, _START, _CHAIN_WINDOWS),
             engine="highs",
+            model=Export("peak.olla_tensors_milp", _DATA),
         ),
         _search(
             "milp-steps",
@@ -94,6 +98,7 @@ ROOM = Room(
             "MILP in Pyomo, time-indexed by executed sets: a stronger relaxation than OLLA's",
             options=(PYOMO_SOLVER, _START, _PLAIN),
             engine="highs",
+            model=Export("peak.steps_milp", _DATA),
         ),
         Method(
             "local-search",
@@ -172,12 +177,5 @@ ROOM = Room(
         ),
     ),
     certify=".peak.certify.certify:certify_peak",
-    exports={
-        "cpsat": Export("peak.steps_cpsat", _DATA, {"names": True}),
-        "cpsat-positions": Export("peak.positions_cpsat", _DATA, {"names": True}),
-        "milp": Export("peak.olla_milp", _DATA),
-        "milp-tensors": Export("peak.olla_tensors_milp", _DATA),
-        "milp-steps": Export("peak.steps_milp", _DATA),
-    },
     judging=2.5,
 )

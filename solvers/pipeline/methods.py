@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...models.problems.pipeline import Pipeline
-from ..method import BOUND, OPTIMUM, Method
-from ..room import Export, Room
+from ..method import BOUND, OPTIMUM, Export, Method
+from ..room import Room
 
 ROOM = Room(
     problem=Pipeline,
@@ -23,6 +23,7 @@ ROOM = Room(
             "CP-SAT, intervals of ops and of activations, micro-batches in order",
             proves=OPTIMUM,
             engine="cpsat",
+            model=Export("pipeline.intervals_cpsat", ".pipeline.exact:stated", unit=""),
         ),
         Method(
             "gpipe",
@@ -84,6 +85,5 @@ ROOM = Room(
         ),
     ),
     joint=True,
-    exports={"cpsat": Export("pipeline.intervals_cpsat", ".pipeline.exact:stated", unit="")},
     bound=".pipeline.rules:raise_first_bound",
 )

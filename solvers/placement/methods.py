@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...models.problems.placement import Placement
-from ..method import BOUND, OPTIMUM, Method, Option
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
 from ..recompute.methods import RECOMPUTE_KERNELS
-from ..room import DEMANDED, Export, Room
+from ..room import DEMANDED, Room
 from .policies.methods import POLICIES, SIMULATOR
 
 _PLANNER = (".placement.planner.planner_kernel", ".placement.reductions.latencies_kernel")
@@ -16,9 +16,11 @@ _LINES = (".placement.whole.event_moves_kernel", ".placement.whole.event_orders_
 _CHAINS = (".recompute.chains.hetero",)
 _EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_IN_PLACE, *_ADDRESSES, *RECOMPUTE_KERNELS)
 _FREE = ("order=free",)
+_STATED = ".placement.stated:"
+_IDEAL = f"{_STATED}ideal"
 
 
-def _autotm(form: str, summary: str, *options: Option) -> Method:
+def _autotm(form: str, stated: str, summary: str, *options: Option) -> Method:
     return Method(
         f"autotm-{form}",
         f".placement.autotm.method:solve_{form}",
@@ -35,9 +37,17 @@ def _autotm(form: str, summary: str, *options: Option) -> Method:
                 "how plans get addresses; rooms become tighter until they have some: none, first-fit, greedy",
                 choices=("none", "first-fit", "greedy"),
             ),
+            PYOMO_SOLVER,
         ),
         engine="highs",
         kernels=(*_AUTOTM, *_ADDRESSES),
+        model=Export(
+            "placement.autotm.walks_milp",
+            f"{_STATED}{stated}",
+            unit="",
+            scope="plans of AutoTM's form",
+            decode=f"{_STATED}plan_of_walks",
+        ),
     )
 
 
@@ -77,6 +87,14 @@ ROOM = Room(
             "bounds by windows in closed form and by prices from linear programs over sample instants",
             proves=BOUND,
             kernels=_PLANNER,
+            model=Export(
+                "placement.bounds.samples_lp",
+                f"{_STATED}samples",
+                unit="",
+                base=_IDEAL,
+                scope="relaxed states at sample instants",
+                decode=f"{_STATED}no_plan",
+            ),
         ),
         Method(
             "local-search",
@@ -113,6 +131,14 @@ ROOM = Room(
             "in bytes, any tiers, single runs and periods: linear programs over pieces of time, plans and "
             "bounds that converge",
             proves=OPTIMUM,
+            model=Export(
+                "placement.slots.bytes_lp",
+                f"{_STATED}bytes_in_rounds",
+                unit="",
+                base=_IDEAL,
+                scope="plans of eight rounds in each piece of time, or a bound of whole tensors",
+                decode=f"{_STATED}plan_of_rounds",
+            ),
         ),
         Method(
             "slot-milp",
@@ -121,6 +147,15 @@ ROOM = Room(
             proves=BOUND,
             engine="highs",
             kernels=SIMULATOR,
+            model=Export(
+                "placement.slots.whole_milp",
+                f"{_STATED}whole_tensors",
+                unit="",
+                base=_IDEAL,
+                scope="a relaxation by pieces of time, one for each run and stall",
+                decode=f"{_STATED}plan_of_whole",
+            ),
+            options=(PYOMO_SOLVER,),
         ),
         Method(
             "cpsat",
@@ -135,6 +170,13 @@ ROOM = Room(
             ),
             engine="cpsat",
             kernels=(*SIMULATOR, *_LINES),
+            model=Export(
+                "placement.whole.intervals_cpsat",
+                f"{_STATED}intervals",
+                unit=f"{_STATED}tick",
+                scope="plans of whole tensors in steps of time, one copy at a time each way",
+                decode=f"{_STATED}plan_of_intervals",
+            ),
         ),
         Method(
             "tmof",
@@ -149,9 +191,17 @@ ROOM = Room(
                     "how GPUs share a host link: joint, disjoint, bidirectional, both, oblivious",
                     choices=("joint", "disjoint", "bidirectional", "both", "oblivious"),
                 ),
+                PYOMO_SOLVER,
             ),
             source="Lin et al., TMOF, HPCA 2023, as inferred",
             engine="highs",
+            model=Export(
+                "placement.tmof.swaps_milp",
+                f"{_STATED}swaps",
+                unit="",
+                scope="plans of TMOF's form",
+                decode=f"{_STATED}plan_of_tmof",
+            ),
         ),
         Method(
             "in-place",
@@ -162,10 +212,13 @@ ROOM = Room(
             source="column generation: Dantzig and Wolfe, 1960",
             kernels=_IN_PLACE,
         ),
-        _autotm("static", "tensors stay where they are made, ops read and write slow memory in place"),
-        _autotm("sync", "they also move before and behind ops that use them, while nothing runs"),
+        _autotm(
+            "static", "static", "tensors stay where they are made, ops read and write slow memory in place"
+        ),
+        _autotm("sync", "sync", "they also move before and behind ops that use them, while nothing runs"),
         _autotm(
             "async",
+            "beside",
             "they also move beside other ops, each move within one of them",
             Option("window", 15, "ops between a move and the nearest op that uses the tensor, at most"),
             Option(
@@ -181,15 +234,6 @@ ROOM = Room(
     largest=True,
     ideal="..formulations.placement.bounds.releases:ideal_time",
     bare={"cpsat": ".bare:windows", "slot-milp": ".bare:slots"},
-    exports={
-        "cpsat": Export(
-            "placement.whole.intervals_cpsat",
-            ".placement.whole.stated:stated",
-            unit=".placement.whole.stated:tick",
-            scope="plans of whole tensors in steps of time, one copy at a time each way",
-            decode=".placement.whole.stated:plan",
-        )
-    },
     certify=".placement.bounds.certify:certify_time",
     judging=12.0,
     shared=("offsets", "peak", "recompute"),

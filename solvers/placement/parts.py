@@ -162,8 +162,15 @@ SERVED: Mapping[str, Mapping[str, Any]] = {
     },
     "cpsat": {"supports": STATES, "refuses": empty_and_far},
     "tmof": {
-        "supports": (BRANCHED | Trait.LANES | Trait.REPLICAS) & ~Trait.WHOLE,
-        "refuses": either(of_one(_named_elsewhere), _unequal_lanes),
+        "supports": BRANCHED | Trait.LANES | Trait.REPLICAS,
+        "refuses": either(
+            *(
+                _both(Trait.WHOLE, several, "whole tensors on several processors, expected parts, or one")
+                for several in (Trait.LANES, Trait.REPLICAS)
+            ),
+            of_one(_named_elsewhere),
+            _unequal_lanes,
+        ),
     },
     **dict.fromkeys(("autotm-static", "autotm-sync", "autotm-async"), _LISTED),
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from ...models.problems.recompute import Recompute
-from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Method, Option
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
 from ..peak.methods import PEAK_KERNELS
-from ..room import DEMANDED, Export, Room
+from ..room import DEMANDED, Room
 
 CHAIN_KERNELS = (
     ".recompute.chains.disk_revolve",
@@ -40,36 +40,6 @@ _PROGRAMS = Option(
     "programs", "moment", "within blocks: moment, or checkmate", choices=("moment", "checkmate")
 )
 _STATED = ".recompute.stated:"
-_EXPORTS = {
-    "checkmate": Export(
-        "recompute.stages_milp",
-        f"{_STATED}stages",
-        unit="tick",
-        scope="schedules in partitioned stages",
-        decode=f"{_STATED}runs",
-    ),
-    "moccasin": Export(
-        "recompute.moccasin_cpsat",
-        f"{_STATED}retentions",
-        unit="tick",
-        scope="schedules in partitioned stages that run no op more than three times",
-        decode=f"{_STATED}runs",
-    ),
-    "moments": Export(
-        "recompute.moments_milp",
-        f"{_STATED}moments",
-        unit="tick",
-        scope="relaxed schedules, at the moments of a longest path",
-        decode=f"{_STATED}no_answer",
-    ),
-    "poet": Export(
-        "recompute.stages_milp",
-        f"{_STATED}paged_stages",
-        unit="tick",
-        scope="schedules in partitioned stages with paging",
-        decode=f"{_STATED}paged",
-    ),
-}
 _CHEN = "Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016"
 _CHECKMATE = "Jain et al., Checkmate, MLSys 2020"
 
@@ -193,6 +163,13 @@ ROOM = Room(
             options=(_STAGES, _START, PYOMO_SOLVER),
             engine="highs",
             kernels=GRAPH_KERNELS,
+            model=Export(
+                "recompute.stages_milp",
+                f"{_STATED}stages",
+                unit="tick",
+                scope="schedules in partitioned stages",
+                decode=f"{_STATED}runs",
+            ),
         ),
         _graph(
             "checkmate-rounding",
@@ -209,6 +186,13 @@ ROOM = Room(
             options=(Option("copies", 3, "most runs of each op"), _START),
             engine="cpsat",
             kernels=GRAPH_KERNELS,
+            model=Export(
+                "recompute.moccasin_cpsat",
+                f"{_STATED}retentions",
+                unit="tick",
+                scope="schedules in partitioned stages that run no op more often than option copies says",
+                decode=f"{_STATED}runs",
+            ),
         ),
         Method(
             "poet",
@@ -216,14 +200,29 @@ ROOM = Room(
             "MILP in stages that recomputes and pages to slower tiers",
             proves=OPTIMUM,
             source="Patil et al., POET, ICML 2022",
-            options=(_START,),
+            options=(_START, PYOMO_SOLVER),
             engine="highs",
             kernels=GRAPH_KERNELS,
+            model=Export(
+                "recompute.stages_milp",
+                f"{_STATED}paged_stages",
+                unit="tick",
+                scope="schedules in partitioned stages with paging",
+                decode=f"{_STATED}paged",
+            ),
         ),
         _graph(
             "moments",
             ".recompute.models.moments:solve_moments",
             "only a bound: what must be in memory at the first runs of some ops (MILP)",
+            options=(PYOMO_SOLVER,),
+            model=Export(
+                "recompute.moments_milp",
+                f"{_STATED}moments",
+                unit="tick",
+                scope="relaxed schedules, at the moments of a longest path",
+                decode=f"{_STATED}no_answer",
+            ),
         ),
         _graph(
             "local-search",
@@ -277,6 +276,5 @@ ROOM = Room(
     demanded=(".offsets.demanded:search", DEMANDED),
     shared=("offsets", "peak"),
     trade_off=".recompute.trade_off:sweep",
-    exports=_EXPORTS,
     judging=6.0,
 )

@@ -27,9 +27,9 @@ def paged_stages(problem: Recompute) -> dict[str, Any]:
     return {"data": in_ns(data), "paging": paging(problem, data)}
 
 
-def retentions(problem: Recompute) -> dict[str, Any]:
+def retentions(problem: Recompute, copies: int = COPIES) -> dict[str, Any]:
     """Return the data, and the most runs of each op."""
-    return {"data": _data(problem), "copies": COPIES}
+    return {"data": _data(problem), "copies": copies}
 
 
 def moments(problem: Recompute) -> dict[str, Any]:

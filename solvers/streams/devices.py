@@ -7,9 +7,11 @@ exact.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...formulations.distributed import intervals_cpsat
 from ...formulations.streams import rates_cpsat
 from ...models.errors import UsageError
 from ...models.lowering.devices import Rows
@@ -18,6 +20,7 @@ from ...models.problems.streams import Streams
 from ..context import Context, Known, Outcome
 from ..distributed.lists import solve_heft as solve_distributed_heft
 from ..distributed.models import solve_cpsat as solve_distributed_cpsat
+from ..distributed.models import stated
 from ..engines.model import solve_model
 from ..makespan.methods import LISTS
 from ..method import RunFunction
@@ -36,10 +39,7 @@ def solve_cpsat(problem: Streams, context: Context) -> Outcome:
     """Solve the CP-SAT model of `distributed`."""
     devices_of(problem)
     if problem.contends:
-        raise UsageError(
-            f"contention: found {problem.contention!r} and sync_ns {problem.sync_ns}, expected none and 0 of "
-            "the CP-SAT model of several devices (rates-cpsat has proportional contention)"
-        )
+        raise UsageError(f"contention: found {contended(problem)}")
     raise_first_bound(problem, context)
     return by_distributed(problem, context, solve_distributed_cpsat)
 
@@ -74,6 +74,30 @@ def rates_stated(problem: Streams) -> dict[str, Any]:
     """Return what the model of rates is built of."""
     devices_of(problem)
     return {"problem": problem}
+
+
+def distributed_stated(problem: Streams) -> dict[str, Any]:
+    """Return what the model of `distributed` is built of."""
+    devices_of(problem)
+    if problem.contends or problem.distributed is None:
+        raise UsageError(f"export: found {contended(problem)}")
+    return stated(problem.distributed)
+
+
+def distributed_plan(
+    problem: Streams, given: Mapping[str, Any], built: Any, value: Callable[[Any], Any]
+) -> Plan | None:
+    """Return the plan of a solution of the model of `distributed`."""
+    assert problem.distributed is not None
+    return problem.distributed.judge(intervals_cpsat.decode(built, value)).plan
+
+
+def contended(problem: Streams) -> str:
+    """Return what the model of `distributed` does not know."""
+    return (
+        f"contention {problem.contention!r} and sync_ns {problem.sync_ns}, expected none and 0 of the CP-SAT "
+        "model of several devices (rates-cpsat has proportional contention)"
+    )
 
 
 def by_distributed(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...models.problems.streams import Streams
 from ..makespan.methods import ALL, LISTS
-from ..method import BOUND, OPTIMUM, Method, Option
+from ..method import BOUND, OPTIMUM, Export, Method, Option
 from ..parallel.methods import EDGE_KERNELS, GROWING
-from ..room import Export, Room
+from ..room import Room
 
 _PRIORITY = Option("priority", "bottom", "of ops in a list", choices=("longest", "bottom"))
 _IOS = (
@@ -109,6 +109,7 @@ ROOM = Room(
             engine="cpsat",
             kernels=EDGE_KERNELS,
             late=True,
+            model=Export("streams.stages_cpsat", ".streams.models:stated"),
         ),
         Method(
             "tenants",
@@ -156,6 +157,12 @@ ROOM = Room(
             engine="cpsat",
             kernels=LISTS,
             late=True,
+            model=Export(
+                "distributed.intervals_cpsat",
+                ".streams.devices:distributed_stated",
+                unit="tick",
+                decode=".streams.devices:distributed_plan",
+            ),
         ),
         Method(
             "rates-cpsat",
@@ -165,6 +172,7 @@ ROOM = Room(
             engine="cpsat",
             kernels=LISTS,
             late=True,
+            model=Export("streams.rates_cpsat", ".streams.devices:rates_stated"),
         ),
         Method(
             "sequential",
@@ -177,10 +185,6 @@ ROOM = Room(
     ),
     complete=".streams.memory:with_flow",
     merges=".streams.merging:best_merges",
-    exports={
-        "ios-cpsat": Export("streams.stages_cpsat", ".streams.models:stated"),
-        "rates-cpsat": Export("streams.rates_cpsat", ".streams.devices:rates_stated"),
-    },
     judging=6.0,
     shared=("parallel", "makespan", "distributed"),
 )

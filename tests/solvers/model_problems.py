@@ -25,6 +25,12 @@ SPECS = {
 }
 
 
+IN_PARTS = ("slot-lp", "tmof", "autotm-static", "autotm-sync", "autotm-async")
+"""Methods of placement whose plans cut tensors, or may."""
+
+RELAXED = ("moments", "lp-bound")
+"""Methods whose models have no answers: they only bound."""
+
 PAGED = lt.Machine(
     tiers=(lt.Tier(name="memory"), lt.Tier(name="disk")),
     processors=(lt.Processor(name="p", tiers=(lt.Access(tier="memory"),)),),
@@ -39,6 +45,10 @@ def problem_of(name: str, method: str) -> lt.Problem:
     problem = load_problem(name, SPECS[name])
     if isinstance(problem, lt.Streams) and method == "rates-cpsat":
         return replace(problem, contention="proportional", devices=2)
+    if isinstance(problem, lt.Streams) and method == "cpsat":
+        return replace(problem, contention="none", sync_ns=0, devices=2)
+    if isinstance(problem, lt.Placement) and method in IN_PARTS:
+        return replace(problem, whole=False)
     if method != "poet":
         return problem
     assert isinstance(problem, lt.Recompute)

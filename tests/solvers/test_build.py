@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -16,11 +14,53 @@ import pytest
 import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.models.derived.precedence import precedence
+from lowtide.solvers.engines.pyomo_solver import available_solvers
 from lowtide.solvers.export import export_model
 from lowtide.solvers.registry import ROOMS
-from tests.solvers.model_problems import problem_of
+from tests.solvers.model_problems import RELAXED, problem_of
+from tests.solvers.other_solvers import FILES, solve_elsewhere
 
 MODELS = [(name, method) for name, room in ROOMS.items() for method in room.exports]
+
+
+FORMULATIONS = Path(lt.__file__).parent / "formulations"
+
+STEPS = {
+    "partition.latency_milp": "stated by partition.asked_milp",
+    "partition.stages_milp": "stated by partition.asked_milp",
+    "placement.slots.rounded_cpsat": "whole bytes near a solution of slots.bytes_lp",
+    "placement.slots.rounded_milp": "whole bytes near a solution of slots.bytes_lp",
+    "placement.whole.windows_cpsat": "bounds what method cpsat states as intervals",
+    "recompute.layers_milp": "one of the blocks of hiremate",
+}
+"""Formulations that state no question, but a step of a method, with the reason."""
+
+CLOSED = {("recompute", "hiremate"): "solves a program of each block, none of the whole"}
+"""Methods that call an engine and have no program of their own, with the reason."""
+
+
+def test_every_formulation_is_open() -> None:
+    stated = {
+        ".".join(path.relative_to(FORMULATIONS).with_suffix("").parts)
+        for path in FORMULATIONS.rglob("*.py")
+        if "\nENGINE = " in path.read_text("utf-8")
+    }
+    programs = {path for path in FORMULATIONS.rglob("*.py") if "(Named)" in path.read_text("utf-8")}
+    assert all("\nENGINE = " in path.read_text("utf-8") for path in programs)
+    named = {export.formulation for room in ROOMS.values() for export in room.exports.values()}
+    assert stated == named - {"partition.asked_milp"} | {*STEPS}
+    assert all(room.exports for room in ROOMS.values())
+
+
+@pytest.mark.parametrize(("name", "method"), [(n, m.name) for n, room in ROOMS.items() for m in room.methods])
+def test_every_method_that_calls_an_engine_has_a_model(name: str, method: str) -> None:
+    found = next(m for m in ROOMS[name].methods if m.name == method)
+    if method == "auto" or (name, method) in CLOSED:
+        assert found.model is None
+        return
+    assert found.engine is None or found.model is not None
+    whole = found.model is not None and found.model.formulation.endswith("_milp")
+    assert not whole or "solver" in {option.name for option in found.options}
 
 
 @pytest.mark.parametrize(("name", "method"), MODELS)
@@ -28,15 +68,19 @@ def test_without_rows_the_model_has_the_optimum(name: str, method: str) -> None:
     problem = problem_of(name, method)
     built = lt.build(problem, method)
     assert built.variables
+    if built.engine == "cpsat":  # a name for each variable, of what it is; a number has its own
+        assert len(built.variables) == len(built.model.proto.variables)
+        unnamed = [x.domain for x in built.model.proto.variables if not x.name]
+        assert all(low == high for low, high in unnamed)
     assert set(built.labels.values()) <= set(built.variables)
     assert built.method in repr(built)
-    known = lt.solve(problem, threads=1)
+    known = lt.solve(problem, method if built.scope else "auto", threads=1)
     result = lt.solve(problem, method, threads=1, constrain=lambda built: None)
     assert result.constrained
     assert result.record()["constrained"] is True
-    assert "under the rows that were added" in result.detail
+    assert "under the rows that were added (0 rows)" in result.detail
     assert "with added rows" in repr(result)
-    if method == "moments":
+    if method in RELAXED:
         assert result.status is lt.Status.UNKNOWN
         return
     assert result.objective == known.objective
@@ -200,43 +244,44 @@ def test_rows_may_tell_buffers_apart_that_are_alike(method: str, above: int) -> 
     assert result.allocation == {"ab"[above]: 4, "ab"[1 - above]: 0}
 
 
-SOLVERS: dict[str, Sequence[str]] = {
-    "glpsol": ("glpsol", "{model}", "-o", "{solution}"),
-    "glpsol raw": ("glpsol", "{model}", "-w", "{solution}"),
-    "cbc": ("cbc", "{model}", "solve", "solu", "{solution}"),
-    "highs": (),
-}
+MILPS = [(n, m) for n, m in MODELS if ROOMS[n].exports[m].engine == "milp"]
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize(
-    ("name", "method"),
-    [(n, m) for n, m in MODELS if ROOMS[n].exports[m].engine == "milp" and m not in ("moments", "poet")],
-)
+@pytest.mark.parametrize("solver", FILES)
+@pytest.mark.parametrize(("name", "method"), [(n, m) for n, m in MILPS if m not in RELAXED])
 def test_solutions_of_other_solvers_are_read_back(
     name: str, method: str, solver: str, tmp_path: Path
 ) -> None:
     problem = problem_of(name, method)
     model, solution = tmp_path / "model.mps", tmp_path / "solution.txt"
     export_model(problem, method, model)
-    if solver == "highs":
-        import highspy
-
-        highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
-        assert highs.readModel(str(model)) == highspy.HighsStatus.kOk
-        highs.run()
-        highs.writeSolution(str(solution), 0)
-    else:
-        words = [word.format(model=model, solution=solution) for word in SOLVERS[solver]]
-        if shutil.which(words[0]) is None:
-            pytest.skip(f"{words[0]} is not installed")
-        done = subprocess.run(words, capture_output=True, text=True, timeout=100)
-        assert done.returncode == 0, done.stdout + done.stderr
-    result = lt.build(problem, method, rows=False).read(solution)
-    known = lt.solve(problem, threads=1)
+    solve_elsewhere(solver, model, solution)
+    built = lt.build(problem, method, rows=False)
+    result = built.read(solution)
+    known = lt.solve(problem, method if built.scope else "auto", threads=1)
     assert (result.status, result.objective) == (lt.Status.FEASIBLE, known.objective)
     assert result.bound is None
+
+
+@pytest.mark.parametrize(("name", "method"), MILPS)
+@pytest.mark.parametrize("solver", ["cbc", "glpk", "scip_direct"])
+def test_option_solver_takes_other_solvers(name: str, method: str, solver: str) -> None:
+    if solver not in available_solvers():
+        pytest.skip(f"{solver} is not installed")
+    problem = problem_of(name, method)
+    known = lt.solve(problem, method, threads=1, constrain=lambda built: None)
+    options = {"solver": solver}
+    result = lt.solve(problem, method, threads=1, options=options, constrain=lambda built: None)
+    assert (result.objective, result.bound) == (known.objective, known.bound)
+    assert solver in result.detail
+
+
+@pytest.mark.parametrize("method", RELAXED)
+def test_solutions_of_relaxations_are_no_answers(method: str) -> None:
+    problem = problem_of("placement" if method == "lp-bound" else "recompute", method)
+    built = lt.build(problem, method)
+    with pytest.raises(lt.InstanceError, match=f"stand for no answer.*which is about {built.scope}"):
+        built.decode({})
 
 
 def test_a_response_of_cpsat_is_read_back(tmp_path: Path) -> None:

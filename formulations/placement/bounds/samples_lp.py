@@ -42,19 +42,23 @@ Source: the model is this project's.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ....models.units import SECOND
-from ...linear_program import LinearProgram, ProgramBuilder
+from ...linear_program import LinearProgram, Named, ProgramBuilder
 from .prices import Prices, priced
 from .samples import SampleData
 
+ENGINE = "milp"
+BYTES_PER_TERM = 600
+
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled:
+class Sampled(Named):
     """The program, and where the rows of the prices are.
 
     Attributes
@@ -67,6 +71,9 @@ class Sampled:
         Row per sample.
     room, carried
         Row by outer tier and sample; by cap and epoch.
+    variables
+        Columns of sigma by epoch; h, a, i and o by class, sample (of o that at its end) and tier; y by op and
+        mode.
     """
 
     samples: tuple[int, ...]
@@ -74,6 +81,12 @@ class Sampled:
     memory: list[int]
     room: dict[tuple[int, int], int]
     carried: dict[tuple[int, int], int]
+    variables: Mapping[str, Mapping[Any, int]]
+
+    @property
+    def columns(self) -> Mapping[str, Mapping[Any, int]]:
+        """The variables."""
+        return self.variables
 
 
 def build(data: SampleData, samples: Sequence[int]) -> Sampled:
@@ -88,10 +101,25 @@ def build(data: SampleData, samples: Sequence[int]) -> Sampled:
     memory = _memory(program, data, picked, classes, absent, modes)
     _sources(program, data, classes, held, absent)
     room = _capacities(program, data, len(picked), classes, held)
-    inward = _returns(program, data, len(picked), classes, absent)
-    outward = _copies(program, data, len(picked), classes, held)
+    returned, copied = Columns(), Columns()
+    inward = _returns(program, data, len(picked), classes, absent, returned)
+    outward = _copies(program, data, len(picked), classes, held, copied)
     carried = _channels(program, data, picked, stall, inward, outward, modes)
-    return Sampled(samples=tuple(picked), program=program.done(), memory=memory, room=room, carried=carried)
+    return Sampled(
+        samples=tuple(picked),
+        program=program.done(),
+        memory=memory,
+        room=room,
+        carried=carried,
+        variables={
+            "stall": dict(enumerate(stall)),
+            "held": held,
+            "absent": absent,
+            "returned": returned,
+            "copied": copied,
+            "mode": {(k, m): y for k, some in modes.items() for m, (y, _, _) in enumerate(some)},
+        },
+    )
 
 
 def sampled_prices(data: SampleData, sampled: Sampled, multipliers: Sequence[float]) -> Prices:
@@ -217,7 +245,12 @@ def _capacities(
 
 
 def _returns(
-    program: ProgramBuilder, data: SampleData, count: int, classes: Sequence[_Class], absent: Columns
+    program: ProgramBuilder,
+    data: SampleData,
+    count: int,
+    classes: Sequence[_Class],
+    absent: Columns,
+    returned: Columns,
 ) -> Flows:
     """(4) What is absent at a sample and not at the next one returns in between."""
     flows: Flows = {(e, x): [] for e in range(count) for x in range(len(data.outer))}
@@ -225,7 +258,7 @@ def _returns(
         if not data.periodic and e == count - 1:
             continue
         kind = classes[t]
-        i = program.variable(kind.nbytes, program.bytes_unit)
+        returned[t, e, x] = i = program.variable(kind.nbytes, program.bytes_unit)
         flows[e, x].append(i)
         later = None if kind.inside[e] else absent.get((t, (e + 1) % count, x))
         row = [(i, 1), (a, -1)]
@@ -234,7 +267,12 @@ def _returns(
 
 
 def _copies(
-    program: ProgramBuilder, data: SampleData, count: int, classes: Sequence[_Class], held: Columns
+    program: ProgramBuilder,
+    data: SampleData,
+    count: int,
+    classes: Sequence[_Class],
+    held: Columns,
+    copied: Columns,
 ) -> Flows:
     """(5) What is held at a sample and was not at the one before was copied out in between."""
     flows: Flows = {(e, x): [] for e in range(count) for x in range(len(data.outer))}
@@ -242,7 +280,7 @@ def _copies(
         if not data.periodic and f == 0:
             continue
         kind, e = classes[t], (f - 1) % count
-        o = program.variable(kind.nbytes, program.bytes_unit)
+        copied[t, f, x] = o = program.variable(kind.nbytes, program.bytes_unit)
         flows[e, x].append(o)
         before = None if kind.renewed[e] else held.get((t, e, x))
         row = [(o, 1), (h, -1)]

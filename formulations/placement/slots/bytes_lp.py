@@ -83,21 +83,26 @@ exact without finer pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from ....models.units import SECOND
-from ...linear_program import LinearProgram
+from ...linear_program import LinearProgram, Named
 from ...model import ModelSize, ticker
 from ..paths import Move, State, moves
 from ..states import StateData
 from .columns import Columns, SlotColumns
 from .pieces import Cut, coarse
 
+ENGINE = "milp"
+BYTES_PER_TERM = 600
+"""Measured at the peak of building a program of 275,000 coefficients and solving it with HiGHS."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class SlotProgram:
+class SlotProgram(Named):
     """The program and what its columns mean: a and h by life, instant and Q; moves by life and piece."""
 
     program: LinearProgram
@@ -106,6 +111,22 @@ class SlotProgram:
     held: Columns
     moved: dict[tuple[int, int], dict[Move, int]]
     stalls: tuple[int, ...]
+
+    @property
+    def columns(self) -> Mapping[str, Mapping[Any, int]]:
+        """Sigma by piece, h and a by life, instant and Q, moves by life, piece, states and channel."""
+        stalls = [p for p, piece in enumerate(self.cut.pieces) if not piece.run]
+        moved = {
+            (number, p, f"{_called(move.before)}_to_{_called(move.after)}", f"by{move.way}"): column
+            for (number, p), some in self.moved.items()
+            for move, column in some.items()
+        }
+        return {
+            "stall": dict(zip(stalls, self.stalls, strict=True)),
+            "held": self.held,
+            "absent": self.absent,
+            "moved": moved,
+        }
 
     def carried(self, values: Sequence[float], number: int, p: int) -> dict[Move, float]:
         """Return the bytes of a life that each move takes in a piece."""
@@ -125,6 +146,12 @@ class SlotProgram:
                 rest -= held
         amounts[0, False] = max(0.0, rest)
         return amounts
+
+
+def _called(state: State) -> str:
+    """Return the tiers that hold the bytes of a state."""
+    q, away = state
+    return "_".join(str(x) for x in range(q.bit_length() + 1) if (q >> x & 1 if x else not away))
 
 
 def size(data: StateData) -> ModelSize:

@@ -9,18 +9,29 @@ allow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any, Protocol
 
 from ..states import Life
 from ..whole.sequence import At, Copying, Order, Stay
-from .whole_milp import EPSILON, SlotMilp, Value
+from .pieces import Cut
+from .whole_milp import EPSILON, Value
 
 WHOLE = 1 - 1e-4
 """Part of a life in a tier from which on it is there as a whole: solvers have tolerances of 1e-6 or so."""
 
 
-def order(built: SlotMilp, value: Value) -> Order | None:
+class Parts(Protocol):
+    """A solution's variables, or their values, in the notation of `whole_milp`."""
+
+    @property
+    def cut(self) -> Cut: ...  # noqa: D102
+    def part(self, number: int, e: int, x: int) -> Any: ...  # noqa: D102
+    def flow(self, number: int, p: int, ways: list[int]) -> Sequence[Any]: ...  # noqa: D102
+
+
+def order(built: Parts, value: Value) -> Order | None:
     """Return the order of a solution; None if it moves what is nowhere whole before."""
     cut = built.cut
     result = Order(
@@ -39,7 +50,7 @@ def order(built: SlotMilp, value: Value) -> Order | None:
 class _Trace:
     """One life, over three iterations if it is a ring: what is kept of it."""
 
-    def __init__(self, built: SlotMilp, value: Value, number: int, found: Order) -> None:
+    def __init__(self, built: Parts, value: Value, number: int, found: Order) -> None:
         self.built, self.value, self.number, self.found = built, value, number, found
         cut = built.cut
         self.life: Life = cut.data.lives[number]
@@ -138,7 +149,7 @@ class _Trace:
         return False
 
 
-def _early(built: SlotMilp, order: Order) -> None:
+def _early(built: Parts, order: Order) -> None:
     """Move copies to tiers without capacity to the front of the order as far as they can go."""
     data, n = built.cut.data, built.cut.data.n
     for w, way in enumerate(data.ways):

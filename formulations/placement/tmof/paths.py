@@ -17,17 +17,22 @@ Value = Callable[[Any], float]
 
 def decode(built: TmofModel, value: Value, g: int) -> tuple[Cut, list[Walk]]:
     """Return what each life of a GPU does: all of an op's swaps from its start to its end, none before."""
+    cut, lives = owns(built, value, g)
+    walks = []
+    for own, life in zip(lives, cut.data.lives, strict=True):
+        found = walk(cut, life, own.every, own.amounts, own.carried)
+        assert found is not None
+        walks.append(found)
+    return cut, walks
+
+
+def owns(built: TmofModel, value: Value, g: int) -> tuple[Cut, list[Own]]:
+    """Return how time is cut, and the lives of a GPU in a solution."""
     slots = built.slots[g]
     cut = coarse(slots.data)
     at = _instants(cut, slots)
     every = [move for move in moves(slots.data, [False] * len(slots.data.capacity)) if move.way is not None]
-    walks = []
-    for number, life in enumerate(slots.data.lives):
-        own = _Own(built, value, g, number, at, every)
-        found = walk(cut, life, every, own.amounts, own.carried)
-        assert found is not None
-        walks.append(found)
-    return cut, walks
+    return cut, [Own(built, value, g, number, at, every) for number in range(len(slots.data.lives))]
 
 
 def _instants(cut: Cut, slots: Slots) -> list[tuple[int, bool]]:
@@ -46,7 +51,7 @@ def _instants(cut: Cut, slots: Slots) -> list[tuple[int, bool]]:
 
 
 @dataclass(frozen=True)
-class _Own:
+class Own:
     """A life in a solution."""
 
     built: TmofModel
@@ -86,7 +91,7 @@ class _Own:
             copied = built.copied(self.g, self.number, x)
             own = copied if isinstance(copied, int) else value(copied)
             moved = sum(value(part) for part in built.out(self.g, self.number, x, k + behind))
-            held[x] = min(nbytes, round(own * nbytes + moved * built.unit))
+            held[x] = min(nbytes, round((own + moved) * nbytes))
         away, inside = 0, self.interval(k)
         if inside is not None:
             j, i = inside
@@ -96,7 +101,7 @@ class _Own:
                 if slots.intervals[j].returns:
                     some = range(slots.intervals[j].slots[0], i + behind)
                     back = sum(value(built.model.into[self.g, j, x, s]) for x in slots.outer for s in some)
-                    away = max(0, nbytes - round(back * built.unit))
+                    away = max(0, nbytes - round(back * nbytes))
         amounts = dict[State, float]()
         ends = sorted({0, nbytes, away, *held.values()})
         for low, high in pairwise(ends):

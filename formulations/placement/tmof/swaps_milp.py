@@ -55,13 +55,13 @@ against GPUs that plan each for itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ....models.machine import ChannelGroup
 from ....models.units import SECOND
-from ...model import MILP_BYTES, ModelSize, Tick
+from ...model import MILP_BYTES, ModelSize, Tick, ticker
 from ..lanes import Lane
 from ..states import StateData
 from .slots import Slots, pairs_of, slots_of
@@ -72,7 +72,11 @@ BYTES_PER_TERM = MILP_BYTES
 
 @dataclass(frozen=True)
 class TmofModel:
-    """The Pyomo model, in units of the first GPU's memory and ns; variables by GPU, life or interval."""
+    """The Pyomo model; variables by GPU, life or interval.
+
+    O and N are in parts of their life: in bytes, or parts of the memory, small ones are lost in the
+    tolerances of solvers. Rows of memory are in units of the first GPU's, times in ns.
+    """
 
     model: Any
     slots: tuple[Slots, ...]
@@ -92,7 +96,7 @@ class TmofModel:
         return 1 if self.slots[g].data.capacity[x] is None else self.model.copied[g, number, x]
 
     def out(self, g: int, number: int, x: int, below: int) -> list[Any]:
-        """Return what is copied to a tier before a slot."""
+        """Return the parts that are copied to a tier before a slot."""
         begin = self.slots[g].of(self.slots[g].data.lives[number].born) + 1
         table = self.model.out
         return [table[g, number, x, i] for i in range(begin, below) if (g, number, x, i) in table]
@@ -118,7 +122,7 @@ def build(
     *,
     disjoint: int | None = None,
     token: bool = False,
-    row: Tick = lambda: None,
+    expired: Callable[[], bool] = lambda: False,
 ) -> TmofModel:
     """Return the model; its objective is the makespan or the period in ns.
 
@@ -132,8 +136,8 @@ def build(
         D, the most GPUs that swap the same interval; None for no limit.
     token
         Whether swaps out take a token.
-    row
-        Called for each slot in an interval.
+    expired
+        Asked for each slot in an interval whether to stop.
 
     Examples
     --------
@@ -150,7 +154,7 @@ def build(
     model = pyo.ConcreteModel(name="tmof")
     inside = [(g, j, k) for g in gpus for j, some in enumerate(slots[g].intervals) for k in some.slots]
     unit = max(1, min((c for c in [data[0].capacity[0]] if c is not None), default=_total(data[0])))
-    built = TmofModel(model, slots, unit, row)
+    built = TmofModel(model, slots, unit, ticker(expired))
     model.left = pyo.Var(inside, domain=pyo.Binary)
     model.back = pyo.Var(inside, domain=pyo.Binary)
     model.to = pyo.Var(
@@ -181,11 +185,10 @@ def build(
         if way is not None and _may_copy(built, g, number, x)
         for k in range(slots[g].of(data[g].lives[number].born) + 1, end + 1)
     ]
-    # HiGHS loses solutions where variables in large units have no bounds: with these they are scaled.
-    model.out = pyo.Var(out, bounds=lambda _, g, number, x, k: (0, built.size(g, number)))
+    model.out = pyo.Var(out, bounds=(0, 1))
     model.into = pyo.Var(
         [(g, j, x, k) for g, j, k in inside if slots[g].intervals[j].returns for x in slots[g].outer],
-        bounds=lambda _, g, j, x, k: (0, built.size(g, slots[g].intervals[j].life)),
+        bounds=(0, 1),
     )
     model.slot = pyo.Var(range(slots[0].count), domain=pyo.NonNegativeReals)
     model.never = pyo.Var(bounds=(0, 0))
@@ -225,7 +228,7 @@ def _swaps(built: TmofModel, g: int) -> None:
     """(1-3) What has left was swapped out before; what has its room again is swapped in."""
     model, add, slots = built.model, built.model.rows.add, built.slots[g]
     for j, interval in enumerate(slots.intervals):
-        life, z = slots.data.lives[interval.life], built.size(g, interval.life)
+        life = slots.data.lives[interval.life]
         first, last = interval.slots[0], interval.slots[-1]
         if life.born < 0 and not first and not life.starts[0]:
             model.left[g, j, first].setlb(1)  # (1)
@@ -249,19 +252,19 @@ def _swaps(built: TmofModel, g: int) -> None:
             for x in slots.outer:
                 copied = built.copied(g, interval.life, x)
                 if not isinstance(copied, int) or not copied:
-                    there = z * copied + sum(built.out(g, interval.life, x, k), 0.0)
+                    there = copied + sum(built.out(g, interval.life, x, k), 0.0)
                     gone = model.left[g, j, k] + (built.to(g, j, x) - 1 if len(slots.outer) > 1 else 0)
-                    add(z * gone <= there)  # (2)
+                    add(gone <= there)  # (2)
             if interval.returns and slots.outer:
                 moved = sum(model.into[g, j, x, i] for x in slots.outer for i in range(first, k + 1))
-                add(moved <= z * model.back[g, j, k])  # (3)
+                add(moved <= model.back[g, j, k])  # (3)
         if interval.returns:
             for x in slots.outer:
-                add(sum(model.into[g, j, x, k] for k in interval.slots) == z * built.to(g, j, x))  # (3)
+                add(sum(model.into[g, j, x, k] for k in interval.slots) == built.to(g, j, x))  # (3)
     for number, end in _last(slots).items():
         for x in slots.outer:
             if moved := built.out(g, number, x, end + 1):
-                add(sum(moved) <= built.size(g, number) * (1 - built.copied(g, number, x)))  # (2)
+                add(sum(moved) <= 1 - built.copied(g, number, x))  # (2)
 
 
 def _memory(built: TmofModel, g: int) -> None:
@@ -320,7 +323,7 @@ def _capacities(built: TmofModel) -> None:
                     if life.ring:
                         at = at[:1] or ([k] if number in last else [])
                     for i in at:
-                        held += built.size(g, number) * copied + sum(built.out(g, number, x, i + 1))
+                        held += built.size(g, number) * (copied + sum(built.out(g, number, x, i + 1)))
                         most += life.nbytes
             if most > capacity and not isinstance(held, float):
                 model.rows.add(held <= capacity / built.unit)
@@ -334,19 +337,21 @@ def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGrou
     model, count = built.model, built.slots[0].count
     longest = [0.0] * count
 
-    def carry(k: int, moved: list[Any], rate: int) -> None:
-        ns = built.unit * SECOND / rate
-        model.rows.add(sum(moved) * ns <= model.slot[k])
-        longest[k] = max(longest[k], sum(x.ub for x in moved) * ns)
+    def carry(k: int, moved: list[tuple[int, Any]], rate: int) -> None:
+        ns = SECOND / rate
+        model.rows.add(sum(nbytes * ns * x for nbytes, x in moved) <= model.slot[k])
+        longest[k] = max(longest[k], sum(nbytes * x.ub for nbytes, x in moved) * ns)
 
-    flows: dict[tuple[int, int], list[list[Any]]] = {}
+    flows: dict[tuple[int, int], list[list[tuple[int, Any]]]] = {}
     for g, lane_slots in enumerate(built.slots):
         for outward, table in ((True, model.out), (False, model.into)):
             for key in table:
                 if key[0] == g:
                     way = lane_slots.outer[key[2]][not outward]
                     assert way is not None
-                    flows.setdefault((g, way), [[] for _ in range(count)])[key[3] % count].append(table[key])
+                    life = lane_slots.data.lives[key[1] if outward else lane_slots.intervals[key[1]].life]
+                    flow = flows.setdefault((g, way), [[] for _ in range(count)])
+                    flow[key[3] % count].append((life.nbytes, table[key]))
     for g, lane_slots in enumerate(built.slots):
         for k in range(count):
             if 0 <= k - lane_slots.before < lane_slots.data.n:
@@ -389,7 +394,6 @@ def _tokens(built: TmofModel) -> None:
     for k in range(count):
         model.rows.add(sum(model.token[g, k] for g in gpus) <= 1)
     for g, number, x, k in model.out:
-        model.rows.add(model.out[g, number, x, k] <= built.size(g, number) * model.token[g, k % count])
+        model.rows.add(model.out[g, number, x, k] <= model.token[g, k % count])
     for g, j, x, k in model.into:
-        z = built.size(g, built.slots[g].intervals[j].life)
-        model.rows.add(model.into[g, j, x, k] <= z * (1 - model.token[g, k % count]))
+        model.rows.add(model.into[g, j, x, k] <= 1 - model.token[g, k % count])

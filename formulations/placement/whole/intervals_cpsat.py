@@ -217,7 +217,7 @@ def _rooms(built: IntervalModel) -> None:
 
     def hold(x: int, begin: Any, end: Any, nbytes: int, made: Any = None) -> None:
         if data.capacity[x] is not None and nbytes:
-            size = model.new_int_var(0, built.horizon, "")
+            size = model.new_int_var(0, built.horizon, f"length {x} {next(built.numbers)}")
             some = (begin, size, end) if made is None else (begin, size, end, made)
             make = model.new_interval_var if made is None else model.new_optional_interval_var
             held.setdefault(x, []).append((make(*some, ""), nbytes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from ....models.units import SECOND
@@ -46,6 +47,8 @@ class IntervalModel(WindowModel):
     """By life and outer tier."""
     ends: dict[int, Any] = field(default_factory=dict)
     """Of ops with several modes."""
+    numbers: Iterator[int] = field(default_factory=count)
+    """Of variables that stand for sums, in their names."""
 
     def copying(self, life: int, channel: int) -> int:
         """Return the ticks of a copy, rounded up."""
@@ -74,7 +77,7 @@ class IntervalModel(WindowModel):
         """Return a time of a life a period before, if it lasts (8)."""
         if not self.data.lives[number].lasting:
             return []
-        found = self.model.new_int_var(-self.horizon, self.horizon, "")
+        found = self.model.new_int_var(-self.horizon, self.horizon, f"earlier {number} {next(self.numbers)}")
         self.model.add(found == time - self.finish)
         return [found]
 

@@ -55,8 +55,8 @@ def solve_form(problem: Placement, context: Context, form: Form) -> Outcome:
     UsageError
         If an option is wrong.
     """
-    beside = _rate(context, "read-beside"), _rate(context, "write-beside")
-    data = autotm_data(problem, form, window=context.options.get("window", 15), beside=beside)
+    read, write = (rate(name, context.options.get(name)) for name in ("read-beside", "write-beside"))
+    data = autotm_data(problem, form, window=context.options.get("window", 15), beside=(read, write))
     context.raise_bound(data.ideal, kind="sum of durations")
     if words := too_large(data):
         return Outcome(refused=f"AutoTM: {words}")
@@ -191,9 +191,8 @@ def _outcome(context: Context, outcome: Outcome, bound: int) -> Outcome:
     return Outcome(reason=outcome.reason, detail=detail, facts={} if infeasible else {"form_bound": bound})
 
 
-def _rate(context: Context, name: str) -> int | None:
-    """Return an option in bytes per second."""
-    text = context.options.get(name)
+def rate(name: str, text: str | None) -> int | None:
+    """Return the value of an option in bytes per second."""
     if text is None:
         return None
     try:

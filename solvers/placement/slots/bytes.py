@@ -20,7 +20,7 @@ from __future__ import annotations
 from ....formulations.linear_program import dual_bound
 from ....formulations.model import BuildTimeout
 from ....formulations.placement.bounds.single_ops import window_bound
-from ....formulations.placement.slots.bytes_lp import build, size
+from ....formulations.placement.slots.bytes_lp import BYTES_PER_TERM, build, size
 from ....formulations.placement.slots.columns import memory_of
 from ....formulations.placement.states import StateData, state_data
 from ....models.problems.placement import Placement
@@ -42,8 +42,6 @@ NEAR = 2_000
 """The search ends when bound and incumbent differ by less than this part of the incumbent."""
 MOST_ROWS = 20_000
 """Of a program that is solved to a vertex, which takes fewer copies: above, that takes too long."""
-BYTES_PER_TERM = 600
-"""Measured at the peak of building a program of 275,000 coefficients and solving it with HiGHS."""
 DENOMINATOR = 2**90
 """Multipliers are rounded to integers over it, so that the bound by them is exact."""
 WHAT = "the slot model"

@@ -25,8 +25,8 @@ from ....formulations.placement.whole.sequence import Order, longest_stall, timi
 from ....formulations.placement.whole.sequence_plan import plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from ...engines.highs import solve_highs
 from ...engines.memory import refuse_if_too_large
+from ...engines.model import run_model
 from ...registry import unserved
 from ..bounds.prices import raise_by_prices, unsampled
 from ..policies.local_search import solve_local_search
@@ -178,10 +178,13 @@ class _SlotSearch:
         """Solve a model on a context of its own: its objective is not that of the plans found on the way."""
         context = self.context
         limit = math.inf if seconds is None else seconds
-        given = {"mip_rel_gap": "1e-5", **context.engine_options}
-        own = context.inner(self.problem, limit, prefix=None, options={}, engine_options=given)
+        solver = context.options.get("solver", "highs")
+        given = {**({"mip_rel_gap": "1e-5"} if solver == "highs" else {}), **context.engine_options}
+        own = context.inner(
+            self.problem, limit, prefix=None, options={"solver": solver}, engine_options=given
+        )
 
-        def decode(value: Value) -> Any:
+        def decode(built: SlotMilp, value: Value) -> Any:
             look(value)
             sequence = order(built, value)
             if sequence is not None:
@@ -193,7 +196,7 @@ class _SlotSearch:
             note(units)
             return 0
 
-        return solve_highs(built.model, own, decode=decode, to_objective=to_objective)
+        return run_model(own, slots_milp, built, decode=decode, to_objective=to_objective)
 
     def _time(self, best_order: Order, beside: bool) -> None:
         """Offer the plan of an order, and of better ones around it where there are few copies."""

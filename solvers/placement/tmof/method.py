@@ -22,15 +22,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ....formulations.model import ticker
 from ....formulations.placement.bounds.single_ops import window_bound
 from ....formulations.placement.lanes import Lane, is_closed, is_scattered, lanes
-from ....formulations.placement.slots.bytes_lp import size
+from ....formulations.placement.slots.bytes_lp import BYTES_PER_TERM, size
 from ....formulations.placement.slots.pieces import coarse
 from ....formulations.placement.states import StateData, state_data
 from ....formulations.placement.tmof import swaps_milp as tmof_milp
 from ....formulations.placement.tmof.paths import decode
 from ....formulations.placement.tmof.slots import alike, joint_rate, shares
+from ....formulations.placement.tmof.whole import order_of
 from ....models.machine import ChannelGroup
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
@@ -39,9 +39,10 @@ from ...engines.model import solve_model
 from ..reductions.choices import for_modes
 from ..reductions.replicas.exchange import joint_bound, with_windows
 from ..reductions.replicas.share import replicas
-from ..slots.bytes import BYTES_PER_TERM, longest_stall, slot_bound
+from ..slots.bytes import longest_stall, slot_bound
 from ..slots.emission import emit
 from ..slots.rounds import Part
+from ..slots.timed import plan_of
 
 RESERVES = (0, 4, 256)
 """Millionths of each memory left free, from try to try; HiGHS takes rows as kept within one millionth."""
@@ -66,10 +67,8 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     share = context.options.get("share", "joint")
     parts = lanes(problem)
     data = [state_data(lane.problem) for lane in parts]
-    if share in ("disjoint", "both", "oblivious") and not alike(data):
-        return Outcome(
-            refused=f"method tmof, share {share}: found different GPUs or graphs, expected copies of one"
-        )
+    if words := said_share(share, alike(data)):
+        return Outcome(refused=f"method tmof, {words}")
     closed, scattered = is_closed(problem, parts), is_scattered(problem, parts)
     for lane_data in data:
         context.raise_bound(lane_data.ideal, kind="sum of durations")
@@ -111,6 +110,34 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
         if context.answer is not None or outcome.reason is not None:
             break
     return replace(outcome, detail=f"{outcome.detail}{known}", facts=facts)
+
+
+def said_share(share: str, same: bool) -> str:
+    """Return why GPUs that are not the same do not share a link so; empty if they may."""
+    if same or share not in ("disjoint", "both", "oblivious"):
+        return ""
+    return f"share {share}: found different GPUs or graphs, expected copies of one"
+
+
+def plan_of_swaps(
+    problem: Placement,
+    parts: Sequence[Lane],
+    data: Sequence[StateData],
+    built: tmof_milp.TmofModel,
+    value: Callable[[Any], float],
+) -> Any:
+    """Return the plan of a solution; None if it fits within a solver's tolerances only.
+
+    `parts` and `data` are those of all GPUs, of which the model may have the first one alone. Whole tensors
+    are copied in the order of the solution, for which there may be no plan.
+    """
+    if problem.whole:
+        return plan_of(problem, data[0], order_of(built, value))
+    read = [decode(built, value, g) for g in range(len(built.slots))]
+    read += read[:1] * (len(parts) - len(read))
+    items = [Part(lane, coarse(x), walks) for lane, x, (_, walks) in zip(parts, data, read, strict=True)]
+    found = emit(items, problem)
+    return None if found is None else with_windows(problem, parts, found)
 
 
 def form_bound(
@@ -162,18 +189,15 @@ def _solve(
     misfits = list[str]()
 
     def plan(built: tmof_milp.TmofModel, value: Callable[[Any], float]) -> Any:
-        read = [decode(built, value, g) for g in range(len(built.slots))]
-        read += read[:1] * (len(parts) - len(read))
         exact = [*data, *[data[0]] * (len(parts) - len(data))]
-        items = [
-            Part(lane, coarse(reduced), walks)
-            for lane, reduced, (_, walks) in zip(parts, exact, read, strict=True)
-        ]
-        plan_of_lanes = emit(items, problem)
-        if plan_of_lanes is None:
-            misfits.append("solutions fit within the tolerances of the solver only")
-            return None
-        return with_windows(problem, parts, plan_of_lanes)
+        found = plan_of_swaps(problem, parts, exact, built, value)
+        if found is None:
+            misfits.append(
+                "copies of whole tensors in the order of a solution are no plan"
+                if problem.whole
+                else "solutions fit within the tolerances of the solver only"
+            )
+        return found
 
     outcome = Outcome()
     for reserve in RESERVES:
@@ -181,7 +205,7 @@ def _solve(
         outcome = solve_model(
             context,
             tmof_milp,
-            partial(build, reduced, row=ticker(lambda: context.expired)),
+            partial(build, reduced, expired=lambda: context.expired),
             what="TMOF's model",
             size=tmof_milp.size(data),
             decode=plan,

@@ -9,8 +9,9 @@ import pytest
 import lowtide as lt
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.pyomo_solver import available_solvers, solve_pyomo
-from lowtide.solvers.method import PYOMO_SOLVER, Method
+from lowtide.solvers.method import PYOMO_SOLVER, Method, Proves
 from lowtide.solvers.registry import methods
+from tests.solvers.model_problems import problem_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -102,6 +103,7 @@ CASES: dict[str, list[lt.Problem]] = {
     "parallel-memory": [lt.ParallelMemory(lt.load("catalogue:randwire-20-0"))],
     "memory-edges": [lt.MemoryEdges(lt.load("catalogue:diamond"), 8)],
     "recompute": [lt.Recompute(lt.load("gen:backprop-chain?l=3"), memory=5)],
+    "hybrid": [lt.Hybrid(CHAIN, 2, micro=2)],
     "partition": [
         lt.Partition(CHAIN, 2),
         lt.Partition(CHAIN, 2, contiguous=False),
@@ -109,9 +111,23 @@ CASES: dict[str, list[lt.Problem]] = {
     ],
 }
 METHODS = [m for m in methods() if PYOMO_SOLVER in m.options and m.name != "auto"]
+OF_FORMS = ("poet",)
+"""Methods whose programs are of some answers only, though they may prove an optimum."""
+EXACT = [m for m in METHODS if m.proves is Proves.OPTIMUM and m.name not in OF_FORMS]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.problem}-{m.name}")
+@pytest.mark.parametrize(
+    "method", [m for m in METHODS if m not in EXACT], ids=lambda m: f"{m.problem}-{m.name}"
+)
+@pytest.mark.parametrize("name", available_solvers())
+def test_what_a_method_finds_does_not_depend_on_the_solver(method: Method, name: str) -> None:
+    problem = problem_of(method.problem, method.name)
+    results = [lt.solve(problem, method.name, options={"solver": x}, threads=1) for x in ("highs", name)]
+    first, second = ((result.objective, result.bound) for result in results)
+    assert first == second
+
+
+@pytest.mark.parametrize("method", EXACT, ids=lambda m: f"{m.problem}-{m.name}")
 @pytest.mark.parametrize("name", ["highs", *available_solvers()])
 def test_every_program_has_one_optimum_whatever_solves_it(method: Method, name: str) -> None:
     """Objectives have names of their own in models, and constants beside their terms."""

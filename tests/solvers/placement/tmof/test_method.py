@@ -8,11 +8,19 @@ import lowtide as lt
 from lowtide.formulations.model import BuildTimeout
 from lowtide.formulations.placement.states import state_data
 from lowtide.formulations.placement.tmof.swaps_milp import build
+from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.slots.bytes import plan_in_rounds, raise_by_slots
 from tests.effort import seeds
 from tests.oracles.random_placement import brief_period
-from tests.problems.placement import machine, random_graph, tiny_graph, two_tiers, working_set
+from tests.problems.placement import (
+    machine,
+    random_graph,
+    tiny_graph,
+    tiny_placement,
+    two_tiers,
+    working_set,
+)
 from tests.solvers.placement.graphs import scaled, spill
 
 
@@ -79,11 +87,8 @@ def test_a_model_that_is_too_large_or_takes_too_long_is_not_built() -> None:
     assert result.reason == "memory"
     assert "TMOF's model was not built" in result.detail
 
-    def over() -> None:
-        raise BuildTimeout
-
     with pytest.raises(BuildTimeout):
-        build([state_data(problem)], row=over)
+        build([state_data(problem)], expired=lambda: True)
 
 
 def test_enough_memory_takes_the_sum_of_durations() -> None:
@@ -176,3 +181,25 @@ def test_a_processor_that_its_tier_slows_down_is_refused(method: str) -> None:
     with pytest.raises(lt.UsageError, match="a processor that its first tier slows down"):
         lt.solve(problem, method, threads=1)
     assert lt.solve(problem, "auto", threads=1, time_limit=5).objective is not None
+
+
+def test_whole_tensors_are_copied_in_the_order_of_a_solution() -> None:
+    found = 0
+    for seed in range(10):
+        problem = tiny_placement(seed)
+        best = lt.solve(problem, threads=1)
+        result = lt.solve(problem, "tmof", threads=1)
+        assert best.objective is not None
+        assert best.bound is not None
+        assert result.bound is not None
+        assert result.bound <= best.objective
+        if result.objective is not None:
+            assert result.objective >= best.bound
+            found += result.objective <= best.objective
+    assert found > 5
+
+
+def test_small_tensors_are_not_lost_in_the_tolerances_of_a_solver() -> None:
+    spec = "onnx:squeezenet?train=1,blocks=6,machine=a100-40g-pcie3,device=60MiB"
+    result = lt.solve(load_problem("placement", spec), "tmof", threads=1)
+    assert result.status is lt.Status.OPTIMAL, result.detail  # eight bytes start on the SSD

@@ -1,0 +1,53 @@
+r"""Largest parallel memory as a linear program: the cut of most bytes of `network`.
+
+Data, variables, rows (1) to (4): see `network`. Minimize the gain that is lost, in units: the greatest common
+divisor of all bytes. The matrix is totally unimodular, so vertices are cuts. Where a tensor has several last
+accesses, or there are fewer processors, the optimum is an upper bound of the memory.
+
+Source: Marchal, Nagy, Simon and Vivien, IPDPS 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...models.problems.parallel_memory import Moment
+from ..linear_program import LinearProgram, Named, ProgramBuilder
+from .cut_milp import unit_of
+from .network import CutNetwork
+
+ENGINE = "milp"
+BYTES_PER_TERM = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutProgram(Named):
+    """The program, the bytes of one of its units, and the bytes that its objective leaves out."""
+
+    program: LinearProgram
+    network: CutNetwork
+    unit: int
+    constant: int
+
+    @property
+    def columns(self) -> Mapping[str, Mapping[Any, int]]:
+        """One for each node of the network."""
+        return {"p": {node: node for node in range(len(self.program.cost))}}
+
+
+def build(network: CutNetwork) -> CutProgram:
+    """Return the program: minimize the negative gain."""
+    (gains, constant), unit = network.gains(), unit_of(network)
+    builder = ProgramBuilder(unit, 1)
+    for gain in gains:
+        builder.variable(1, 1, -gain // unit)
+    for u, v in network.orders:
+        builder.row([(u, 1), (v, -1)], 0, 1)
+    return CutProgram(program=builder.done(), network=network, unit=unit, constant=constant)
+
+
+def decode(built: CutProgram, value: Callable[[Any], float]) -> Moment:
+    """Return the moment of a solution."""
+    return built.network.moment([x > 0.5 for x in built.values(value)])
