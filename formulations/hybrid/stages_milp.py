@@ -47,12 +47,13 @@ from .data import HybridData, hybrid_data
 
 ENGINE = "milp"
 BYTES_PER_TERM = 1500
+"""Bytes of memory for each coefficient of the model while it is built and solved, about."""
 
 Terms = list[tuple[int, Any]]
 """Weights and variables."""
 
 
-class Setting(NamedTuple):
+class StageChoice(NamedTuple):
     """Degrees t and d, and y micro-batches under way."""
 
     tensor: int
@@ -61,13 +62,13 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StagesModel:
+class HybridModel:
     """The Pyomo model in ns, and what its variables are about."""
 
     model: Any
     problem: Hybrid
     data: HybridData
-    settings: tuple[Setting, ...]
+    settings: tuple[StageChoice, ...]
     stages: range
 
     def of(self, i: int, s: int, some: range | None = None) -> Terms:
@@ -80,10 +81,10 @@ class StagesModel:
         ]
 
 
-def settings_of(problem: Hybrid, data: HybridData) -> tuple[Setting, ...]:
+def settings_of(problem: Hybrid, data: HybridData) -> tuple[StageChoice, ...]:
     """Return the settings that a stage may have."""
     return tuple(
-        Setting(t, d, y)
+        StageChoice(t, d, y)
         for t, degree in data.degrees.items()
         for d in degree.exchanged
         for y in range(1, -(-min(problem.micro, problem.processors) // d) + 1)
@@ -100,7 +101,7 @@ def size(problem: Hybrid) -> ModelSize:
     return ModelSize(variables=layers + arcs, constraints=layers + arcs, terms=8 * layers + 6 * arcs)
 
 
-def build(problem: Hybrid, *, expired: Callable[[], bool] = lambda: False) -> StagesModel:
+def build(problem: Hybrid, *, expired: Callable[[], bool] = lambda: False) -> HybridModel:
     """Return the model.
 
     Raises
@@ -111,7 +112,7 @@ def build(problem: Hybrid, *, expired: Callable[[], bool] = lambda: False) -> St
     import pyomo.environ as pyo
 
     data, model, tick = hybrid_data(problem), pyo.ConcreteModel(name="hybrid"), ticker(expired)
-    built = StagesModel(
+    built = HybridModel(
         model=model,
         problem=problem,
         data=data,
@@ -155,7 +156,7 @@ def _most(data: HybridData) -> int:
     return layers + arcs + sum(exchanged)
 
 
-def _add(built: StagesModel, terms: Terms, most: int, tick: Tick) -> None:
+def _add(built: HybridModel, terms: Terms, most: int, tick: Tick) -> None:
     """Add that weighted variables are at most a number."""
     tick()
     if terms:
@@ -164,7 +165,7 @@ def _add(built: StagesModel, terms: Terms, most: int, tick: Tick) -> None:
         built.model.rows.add(built.model.time <= -1)
 
 
-def _layers(built: StagesModel) -> Iterator[tuple[Terms, int]]:
+def _layers(built: HybridModel) -> Iterator[tuple[Terms, int]]:
     """(1), (3), (4)."""
     data = built.data
     for i in range(data.n):
@@ -182,7 +183,7 @@ def _layers(built: StagesModel) -> Iterator[tuple[Terms, int]]:
                 yield [*later, *((-1, u) for x in until for _, u in built.of(j, x))], 0  # (4)
 
 
-def _stages(built: StagesModel) -> Iterator[tuple[Terms, int]]:
+def _stages(built: HybridModel) -> Iterator[tuple[Terms, int]]:
     """(2), (5), (6)."""
     chosen, some = built.model.setting, [*enumerate(built.settings)]
     for s in built.stages:
@@ -197,7 +198,7 @@ def _stages(built: StagesModel) -> Iterator[tuple[Terms, int]]:
     yield [(x.replicas, z) for x, z in every], built.problem.micro  # (5)
 
 
-def _memory(built: StagesModel) -> Iterator[tuple[Terms, int]]:
+def _memory(built: HybridModel) -> Iterator[tuple[Terms, int]]:
     """(7) In units of the greatest common divisor of what layers hold."""
     if built.problem.memory is None:
         return
@@ -213,7 +214,7 @@ def _memory(built: StagesModel) -> Iterator[tuple[Terms, int]]:
             yield [*held, (-(built.problem.memory // unit), built.model.setting[s, c])], 0
 
 
-def _arcs(built: StagesModel) -> Iterator[tuple[Terms, int]]:
+def _arcs(built: HybridModel) -> Iterator[tuple[Terms, int]]:
     """(8)."""
     for e, s, c in built.model.leaves:
         own = range(c, c + 1)
@@ -224,7 +225,7 @@ def _arcs(built: StagesModel) -> Iterator[tuple[Terms, int]]:
             yield [*built.of(i, s, own), *((-1, u) for _, u in built.of(j, s)), (-1, table[e, s, c])], 0
 
 
-def _times(built: StagesModel) -> Iterator[tuple[Terms, int]]:
+def _times(built: HybridModel) -> Iterator[tuple[Terms, int]]:
     """(9) Times the least common multiple of all d."""
     model, data = built.model, built.data
     every = reduce(lcm, (x.replicas for x in built.settings), 1)
@@ -244,7 +245,7 @@ def _times(built: StagesModel) -> Iterator[tuple[Terms, int]]:
         yield terms, 0
 
 
-def decode(built: StagesModel, value: Callable[[Any], float]) -> Split:
+def decode(built: HybridModel, value: Callable[[Any], float]) -> Split:
     """Return the split of a solution."""
     stage, modes = [0] * built.data.n, [0] * built.data.n
     chosen = {s: built.settings[c] for s, c in built.model.setting if value(built.model.setting[s, c]) > 0.5}

@@ -20,6 +20,7 @@ from .network import CutNetwork
 
 ENGINE = "milp"
 BYTES_PER_TERM = 600
+"""Bytes of memory for each coefficient of the model while it is built and solved, about."""
 
 
 @dataclass(frozen=True, kw_only=True)

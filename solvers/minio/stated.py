@@ -16,7 +16,7 @@ from .rules import begin, tree_data
 from .waiting import WaitingTree
 
 SECONDS = 60.0
-"""For the cuts of `benders`."""
+"""Seconds in which the cuts of `benders` are looked for, before the model is written with those found."""
 
 
 def stated(problem: MinIO) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from .flow import largest_cut
 from .growing import Growing
 
 SECONDS = 60.0
-"""For the conflicts of `cpsat`."""
+"""Seconds in which the conflicts of `cpsat` are looked for, before the model is written with those found."""
 
 
 def moments(problem: ParallelMemory) -> dict[str, Any]:

@@ -24,15 +24,15 @@ from itertools import product
 
 from ....models.graph import Op
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 
-SECOND = 10**9
 NEAR, FAR, RAISED = range(3)
 
 MOST_CONFIGURATIONS = 4096
 """Of an op; with more of them, room is not checked, which only lowers the bound."""
 
 
-class Role(IntEnum):
+class OperandRole(IntEnum):
     """What an op does to an operand."""
 
     READ = 0
@@ -47,7 +47,7 @@ class Operand:
     op: int
     tensor: int
     nbytes: int
-    role: Role
+    role: OperandRole
     ways: tuple[tuple[int, ...], ...]
     slow: Fraction
 
@@ -168,7 +168,7 @@ def in_place_data(problem: Placement) -> InPlaceData:
     rate = processor.tiers[1].bytes_per_s
     channels = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
     operands, first = list[Operand](), [0]
-    uses: list[list[tuple[int, Role]]] = [[] for _ in graph.tensors]
+    uses: list[list[tuple[int, OperandRole]]] = [[] for _ in graph.tensors]
     modes = []
     for k, op in enumerate(graph.ops):
         some = [
@@ -206,24 +206,28 @@ def in_place_data(problem: Placement) -> InPlaceData:
     )
 
 
-def _role(op: Op, t: int) -> Role:
-    return Role.READ if t not in op.writes else Role.UPDATE if t in op.reads else Role.WRITE
+def _role(op: Op, t: int) -> OperandRole:
+    return (
+        OperandRole.READ if t not in op.writes else OperandRole.UPDATE if t in op.reads else OperandRole.WRITE
+    )
 
 
-def _ways(role: Role, named: str | None, near: str) -> tuple[int, ...]:
+def _ways(role: OperandRole, named: str | None, near: str) -> tuple[int, ...]:
     """Return the ways in which a mode that names a tier for an operand, or none, takes it."""
     if named is not None:
         return (NEAR,) if named == near else (FAR,)
-    return {Role.READ: (NEAR, FAR), Role.WRITE: (NEAR,), Role.UPDATE: (NEAR, RAISED)}[role]
+    return {OperandRole.READ: (NEAR, FAR), OperandRole.WRITE: (NEAR,), OperandRole.UPDATE: (NEAR, RAISED)}[
+        role
+    ]
 
 
-def _items(problem: Placement, t: int, uses: Sequence[tuple[int, Role]]) -> Iterator[Item]:
+def _items(problem: Placement, t: int, uses: Sequence[tuple[int, OperandRole]]) -> Iterator[Item]:
     """Yield the items of a tensor."""
     tensor = problem.graph.tensors[t]
     tiers = problem.may_start(tensor.kind)
     contents: list[list[int]] = [[]]
     for j, role in uses:
-        if role is Role.WRITE:
+        if role is OperandRole.WRITE:
             contents.append([])
         contents[-1].append(j)
     cyclic = problem.periodic and tensor.initial and tensor.final

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from fractions import Fraction
 
-from ....formulations.placement.in_place.data import NEAR, SECOND, InPlaceData, Role
+from ....formulations.placement.in_place.data import NEAR, InPlaceData, OperandRole
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
-from .plan_kernel import World
+from ....models.units import SECOND
+from .plan_kernel import PlanWorld
 
 HELD = ((0,), (1,), (0, 1))
-"""Tiers by state."""
+"""The tiers that hold a tensor, by the number of its state in the kernels."""
 
 
-def emit(problem: Placement, data: InPlaceData, world: World) -> Plan:
+def emit(problem: Placement, data: InPlaceData, world: PlanWorld) -> Plan:
     """Return the plan of a world."""
-    return _Emission(problem, data, world).plan_of()
+    return _Timeline(problem, data, world).plan_of()
 
 
-class _Emission(PlanBuilder):
-    def __init__(self, problem: Placement, data: InPlaceData, world: World) -> None:
+class _Timeline(PlanBuilder):
+    def __init__(self, problem: Placement, data: InPlaceData, world: PlanWorld) -> None:
         super().__init__(problem.graph, problem.machine)
         self.problem, self.data, self.world = problem, data, world
         self.tiers = [tier.name for tier in problem.machine.tiers]
@@ -39,7 +40,7 @@ class _Emission(PlanBuilder):
         item = data.items[i]
         uses = [(data.operands[j].op, data.operands[j].role) for j in item.uses]
         at = dict(uses)
-        born = bool(uses) and uses[0][1] is Role.WRITE
+        born = bool(uses) and uses[0][1] is OperandRole.WRITE
         if item.initial:
             for tier in HELD[int(world.start[i])]:
                 self.start(item.tensor, self.tiers[tier])
@@ -54,7 +55,7 @@ class _Emission(PlanBuilder):
         written = -1
         while k <= last:
             role = at.get(k)
-            if role in (Role.WRITE, Role.UPDATE):
+            if role in (OperandRole.WRITE, OperandRole.UPDATE):
                 written = k
                 made = 1 if int(world.during[i, k]) == 1 else 0
                 self.left[k + 1] += [(i, tier) for tier in held if tier != made]
@@ -74,14 +75,14 @@ class _Emission(PlanBuilder):
             held = self._stall(i, k + 1, held, following, written, uses)
             k += 1
 
-    def _found(self, i: int, k: int, at: dict[int, Role]) -> int:
+    def _found(self, i: int, k: int, at: dict[int, OperandRole]) -> int:
         state = int(self.world.during[i, k])
-        if at.get(k) is Role.UPDATE:
+        if at.get(k) is OperandRole.UPDATE:
             return 0 if state == 0 else 1
         return 2 if state == 3 else state
 
     def _stall(
-        self, i: int, e: int, held: set[int], state: int, written: int, uses: list[tuple[int, Role]]
+        self, i: int, e: int, held: set[int], state: int, written: int, uses: list[tuple[int, OperandRole]]
     ) -> set[int]:
         """Note what an item does in a stall."""
         later = set(HELD[state])

@@ -25,17 +25,17 @@ import numpy as np
 
 from ...context import Context
 from ...engines.highs_columns import Column, ColumnProgram
-from .paths_kernel import Usage, column_of
-from .prices import GRAIN, Dual, Point
+from .paths_kernel import PathUsage, column_of
+from .prices import GRAIN, InPlaceDual, PricePoint
 
 BROKEN = 1e4
 """Price of a way that breaks a row: so many times the sum of durations, for all of its operand."""
 
 
-class Master:
+class PathMaster:
     """The program; times in units of `ns`, bytes in units of `unit`."""
 
-    def __init__(self, dual: Dual, context: Context) -> None:
+    def __init__(self, dual: InPlaceDual, context: Context) -> None:
         self.dual, data = dual, dual.data
         self.n = n = data.n
         self.ns = max(1.0, float(dual.ideal)) / 1e4
@@ -66,7 +66,7 @@ class Master:
         self.known: set[tuple[int, bytes, bytes]] = set()
         ops = len(dual.op_of)
         z = np.zeros
-        self.scratch = Usage(
+        self.scratch = PathUsage(
             z(n, np.int64), z(n, np.int64), z((n, 2), np.int64), z((n + 1, 2), np.int64), z(ops, np.int64)
         )
         self.fixed = float(dual.base.sum()) / GRAIN
@@ -149,7 +149,7 @@ class Master:
             np.concatenate([flat[rows], np.ones(len(more))]),
         )
 
-    def solve(self) -> tuple[float, Point] | None:
+    def solve(self) -> tuple[float, PricePoint] | None:
         """Return the value in ns and the prices; None if they were not found in time."""
         found = self.program.solve()
         if found is None:
@@ -164,7 +164,7 @@ class Master:
         link = np.zeros((len(dual.op_of), 3))
         for (j, w), x in self.links.items():
             link[j, w] = -duals[self.linked + x] * self.ns
-        return value * self.ns + self.fixed, Point(begin, end, carried[:n], carried[n:], link)
+        return value * self.ns + self.fixed, PricePoint(begin, end, carried[:n], carried[n:], link)
 
     def shares(self) -> Any:
         """Return by item and op which part of it is in the first tier in the last solution, in percent."""

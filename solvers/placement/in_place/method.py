@@ -13,9 +13,9 @@ import numpy as np
 from ....formulations.placement.in_place.data import in_place_data
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from .master import Master
-from .plans import Planner
-from .prices import Dual, Point
+from .master import PathMaster
+from .plans import PathPlanner
+from .prices import InPlaceDual, PricePoint
 
 MEAN = 0.5
 """Part of the mean of all dual values so far in the next mean."""
@@ -36,23 +36,23 @@ def solve_in_place(problem: Placement, context: Context) -> Outcome:
     True
     """
     data = in_place_data(problem)
-    dual = Dual(data)
+    dual = InPlaceDual(data)
     if not dual.possible:
         return Outcome(
             infeasible=True, detail="an op has no mode with room for what it needs in the first tier"
         )
     context.careful = True
     context.raise_bound(dual.ideal, kind="configurations of single ops")
-    planner = Planner(problem, data)
+    planner = PathPlanner(problem, data)
     _search(dual, planner, context)
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
-def _search(dual: Dual, planner: Planner, context: Context) -> None:
-    master, mean = Master(dual, context), dual.point()
+def _search(dual: InPlaceDual, planner: PathPlanner, context: Context) -> None:
+    master, mean = PathMaster(dual, context), dual.point()
     full = np.full(dual.data.n, 1.0)
     for begin in (mean.begin, full):  # what costs least, and what is in the first tier least
-        if dual.evaluate(Point(begin, begin, mean.run, mean.stall, mean.link)) is not None:
+        if dual.evaluate(PricePoint(begin, begin, mean.run, mean.stall, mean.link)) is not None:
             master.add()
     rounds, done = 0, False
     while not (done or context.closed or context.expired) and (found := master.solve()) is not None:

@@ -21,9 +21,10 @@ NEVER = 2**61
 """More than any path of a byte costs."""
 
 READ, WRITE, UPDATE = 0, 1, 2
+"""What an op does with a tensor: the numbers of `OperandRole`."""
 
 
-class Items(NamedTuple):
+class PathItems(NamedTuple):
     """Items: their operands from `first` on, by number in `use`; operands: op, role.
 
     ``end``: the op behind which it ends; n if it is kept. ``starts``: bits of the states at time 0; 0 if a
@@ -40,7 +41,7 @@ class Items(NamedTuple):
     role: Integers
 
 
-class Prices(NamedTuple):
+class PathPrices(NamedTuple):
     """Of a byte: in the first tier at the start and before the end of each op; of copies; of ways.
 
     ``run``: by op, inward and outward copies while it runs; ``stall``: before op 0 and behind each op.
@@ -59,7 +60,7 @@ class Prices(NamedTuple):
     times: Integers
 
 
-class Usage(NamedTuple):
+class PathUsage(NamedTuple):
     """What some paths use: bytes at the starts and ends of ops, bytes copied; by operand its way."""
 
     begin: Integers
@@ -69,7 +70,7 @@ class Usage(NamedTuple):
     way: Integers
 
 
-class Path(NamedTuple):
+class BytePath(NamedTuple):
     """A path: by op the state while it runs, before its end, and when the next one starts; scratch for it.
 
     ``start``: the state at time 0, in its only place. ``by``, ``after``: predecessors; ``cost``: three rows.
@@ -85,7 +86,7 @@ class Path(NamedTuple):
 
 
 @inner
-def _copy(prices: Prices, e: int, way: int, size: int, span: int) -> int:
+def _copy(prices: PathPrices, e: int, way: int, size: int, span: int) -> int:
     """Return the price of a byte that is copied in a stall, beside ops of so many ns behind or before it."""
     full = prices.stall[e, way]
     if prices.clock[-1] == 0 or full >= NEVER:
@@ -98,7 +99,7 @@ def _copy(prices: Prices, e: int, way: int, size: int, span: int) -> int:
 
 
 @inner
-def _stall(path: Path, prices: Prices, e: int, k: int, size: int, following: int) -> None:
+def _stall(path: BytePath, prices: PathPrices, e: int, k: int, size: int, following: int) -> None:
     """Go from the states before the end of an op (row 1) to those at the start of the next one (row 0)."""
     into = _copy(prices, e, 0, size, prices.clock[following] - prices.clock[e])
     out = _copy(prices, e, 1, size, 0)
@@ -120,7 +121,7 @@ def _stall(path: Path, prices: Prices, e: int, k: int, size: int, following: int
 
 
 @inner
-def _begin(path: Path, prices: Prices, k: int, j: int, role: int, base: int, room: bool) -> None:
+def _begin(path: BytePath, prices: PathPrices, k: int, j: int, role: int, base: int, room: bool) -> None:
     """Go from the states before the start of an op (row 0) to those while it runs (row 2)."""
     here = prices.begin[k]
     for x in range(4):
@@ -143,7 +144,7 @@ def _begin(path: Path, prices: Prices, k: int, j: int, role: int, base: int, roo
 
 
 @inner
-def _during(path: Path, prices: Prices, k: int, role: int, room: bool) -> None:
+def _during(path: BytePath, prices: PathPrices, k: int, role: int, room: bool) -> None:
     """Go from the states while an op runs (row 2) to those before its end (row 1)."""
     into, out = (prices.run[k, 0], prices.run[k, 1]) if prices.clock[-1] == 0 else (NEVER, NEVER)
     for y in range(3):
@@ -168,7 +169,7 @@ def _during(path: Path, prices: Prices, k: int, role: int, room: bool) -> None:
 
 
 @inner
-def _least(path: Path, row: int) -> int:
+def _least(path: BytePath, row: int) -> int:
     state = 0
     for x in range(1, 3):
         if path.cost[row, x] < path.cost[row, state]:
@@ -178,7 +179,7 @@ def _least(path: Path, row: int) -> int:
 
 @inner
 def _unused(
-    prices: Prices, path: Path, k: int, last: int, size: int, room_begin: Integers, room_end: Integers
+    prices: PathPrices, path: BytePath, k: int, last: int, size: int, room_begin: Integers, room_end: Integers
 ) -> None:
     """Go on from the start of an op to that of another one, while nobody uses the item (row 0)."""
     near, far, both = path.cost[0, 0], path.cost[0, 1], path.cost[0, 2]
@@ -216,7 +217,13 @@ def _unused(
 
 @inner
 def _forward(
-    items: Items, prices: Prices, path: Path, i: int, start: int, room_begin: Integers, room_end: Integers
+    items: PathItems,
+    prices: PathPrices,
+    path: BytePath,
+    i: int,
+    start: int,
+    room_begin: Integers,
+    room_end: Integers,
 ) -> int:
     """Find the cheapest path from a state at time 0 (-1: from any that it may begin in); return its cost."""
     n, size = len(prices.begin), items.size[i]
@@ -265,7 +272,7 @@ def _forward(
 
 @inner
 def find_path(
-    items: Items, prices: Prices, path: Path, i: int, room_begin: Integers, room_end: Integers
+    items: PathItems, prices: PathPrices, path: BytePath, i: int, room_begin: Integers, room_end: Integers
 ) -> int:
     """Return what the cheapest path of a byte of an item costs; `NEVER`: there is none. It is in `path`."""
     n = len(prices.begin)
@@ -323,7 +330,7 @@ def find_path(
 
 
 @inner
-def first_op(items: Items, i: int) -> int:
+def first_op(items: PathItems, i: int) -> int:
     """Return the op from which on an item is somewhere."""
     u = items.first[i]
     if u < items.first[i + 1] and items.role[items.use[u]] == WRITE:
@@ -348,7 +355,7 @@ def way_of(during: int, role: int) -> int:
 
 
 @inner
-def count(items: Items, path: Path, i: int, usage: Usage, sign: int) -> None:
+def count(items: PathItems, path: BytePath, i: int, usage: PathUsage, sign: int) -> None:
     """Add what a path uses to the usage, or take it away (sign -1)."""
     n, size = len(usage.begin), sign * items.size[i]
     u, last = items.first[i], items.first[i + 1]
@@ -388,7 +395,9 @@ def _copied(table: Matrix, e: int, before: int, after: int, size: int) -> None:
 
 
 @kernel_in_place
-def respond(items: Items, prices: Prices, path: Path, usage: Usage, room: Integers, costs: Integers) -> bool:
+def respond(
+    items: PathItems, prices: PathPrices, path: BytePath, usage: PathUsage, room: Integers, costs: Integers
+) -> bool:
     """Find the cheapest paths of all items, what they cost and use; return whether each has one."""
     usage.begin[:] = 0
     usage.end[:] = 0
@@ -403,7 +412,9 @@ def respond(items: Items, prices: Prices, path: Path, usage: Usage, room: Intege
 
 
 @kernel_in_place
-def column_of(items: Items, prices: Prices, path: Path, i: int, room: Integers, usage: Usage) -> None:
+def column_of(
+    items: PathItems, prices: PathPrices, path: BytePath, i: int, room: Integers, usage: PathUsage
+) -> None:
     """Find the cheapest path of an item, and what a byte of it uses, into a usage of zeros."""
     find_path(items, prices, path, i, room, room)
     count(items, path, i, usage, 1)

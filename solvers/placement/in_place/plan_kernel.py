@@ -18,9 +18,9 @@ from .paths_kernel import (
     READ,
     UPDATE,
     WRITE,
-    Items,
-    Path,
-    Prices,
+    BytePath,
+    PathItems,
+    PathPrices,
     find_path,
     first_op,
     found_in,
@@ -50,7 +50,7 @@ class Ops(NamedTuple):
     grain: int
 
 
-class World(NamedTuple):
+class PlanWorld(NamedTuple):
     """All items: the state in which each is while an op runs, before its end, behind the stall; at time 0.
 
     ``room``: by op, the bytes free in the first tier; ``way``: by operand, -1 if its item is nowhere;
@@ -67,7 +67,7 @@ class World(NamedTuple):
     length: Integers
 
 
-class Times(NamedTuple):
+class CopyTimes(NamedTuple):
     """Copies by stall, linked lists: first one, next one; item, stall or op that binds it, start and end.
 
     ``head``: by stall, of outward and inward copies. ``begin``: by op its start. ``ready``: by op, when what
@@ -85,7 +85,7 @@ class Times(NamedTuple):
 
 
 @inner
-def length_of(ops: Ops, world: World, k: int, j: int, way: int) -> int:
+def length_of(ops: Ops, world: PlanWorld, k: int, j: int, way: int) -> int:
     """Return the ns of an op that takes operand j in some way, all others as they are; `NEVER`: no mode."""
     first, last = ops.operand[k], ops.operand[k + 1]
     slow = 0
@@ -107,7 +107,7 @@ def length_of(ops: Ops, world: World, k: int, j: int, way: int) -> int:
 
 
 @inner
-def place(items: Items, world: World, i: int, sign: int) -> None:
+def place(items: PathItems, world: PlanWorld, i: int, sign: int) -> None:
     """Take an item's room, or give it back (sign -1)."""
     n, size = len(world.room), items.size[i]
     for k in range(first_op(items, i), min(n, items.end[i] + 1)):
@@ -117,7 +117,7 @@ def place(items: Items, world: World, i: int, sign: int) -> None:
 
 
 @inner
-def put(items: Items, ops: Ops, world: World, path: Path, i: int) -> None:
+def put(items: PathItems, ops: Ops, world: PlanWorld, path: BytePath, i: int) -> None:
     """Put an item on a path."""
     n = len(world.room)
     for k in range(first_op(items, i), min(n, items.end[i] + 1)):
@@ -134,7 +134,9 @@ def put(items: Items, ops: Ops, world: World, path: Path, i: int) -> None:
 
 
 @inner
-def reroute(items: Items, ops: Ops, world: World, prices: Prices, path: Path, i: int, unit: int) -> bool:
+def reroute(
+    items: PathItems, ops: Ops, world: PlanWorld, prices: PathPrices, path: BytePath, i: int, unit: int
+) -> bool:
     """Give an item that is nowhere its best path beside all others; return whether it has one."""
     for u in range(items.first[i], items.first[i + 1]):
         j = items.use[u]
@@ -154,7 +156,7 @@ def reroute(items: Items, ops: Ops, world: World, prices: Prices, path: Path, i:
 
 
 @inner
-def lift(items: Items, world: World, i: int) -> None:
+def lift(items: PathItems, world: PlanWorld, i: int) -> None:
     """Take an item out of the world."""
     place(items, world, i, -1)
     for u in range(items.first[i], items.first[i + 1]):
@@ -163,11 +165,11 @@ def lift(items: Items, world: World, i: int) -> None:
 
 @kernel_in_place
 def fill(
-    items: Items,
+    items: PathItems,
     ops: Ops,
-    world: World,
-    prices: Prices,
-    path: Path,
+    world: PlanWorld,
+    prices: PathPrices,
+    path: BytePath,
     order: Integers,
     unit: int,
     memory: Integers,
@@ -189,7 +191,7 @@ def fill(
 
 
 @kernel_in_place
-def simulate(items: Items, world: World, prices: Prices, times: Times) -> int:
+def simulate(items: PathItems, world: PlanWorld, prices: PathPrices, times: CopyTimes) -> int:
     """Return when all is done, and note when everything happens."""
     n = len(world.room)
     times.head[:, :] = -1
@@ -247,14 +249,22 @@ def simulate(items: Items, world: World, prices: Prices, times: Times) -> int:
 
 
 @inner
-def copy_ns(prices: Prices, way: int, size: int) -> int:
+def copy_ns(prices: PathPrices, way: int, size: int) -> int:
     """Return about the ns of a copy, at least one."""
     return int(max(1, (size * prices.times[way] >> 20) + 1))
 
 
 @inner
 def note(
-    items: Items, times: Times, before: int, after: int, i: int, e: int, written: int, u: int, number: int
+    items: PathItems,
+    times: CopyTimes,
+    before: int,
+    after: int,
+    i: int,
+    e: int,
+    written: int,
+    u: int,
+    number: int,
 ) -> int:
     """Note the copy from a state to another in a stall, if there is one; return how many there are."""
     way = 1 if before == 0 and after != 0 else 0 if before == 1 and after != 1 else -1
@@ -271,7 +281,7 @@ def note(
 
 
 @inner
-def used_at(items: Items, i: int, k: int) -> bool:
+def used_at(items: PathItems, i: int, k: int) -> bool:
     """Return whether op k uses an item."""
     for u in range(items.first[i], items.first[i + 1]):  # noqa: SIM110
         if items.op[items.use[u]] == k:
@@ -280,7 +290,7 @@ def used_at(items: Items, i: int, k: int) -> bool:
 
 
 @kernel_in_place
-def widen(items: Items, world: World, times: Times) -> int:
+def widen(items: PathItems, world: PlanWorld, times: CopyTimes) -> int:
     """Give copies that ops wait for one more op beside them, where there is room; return how many got one."""
     n, changed = len(world.room), 0
     for e in range(n + 1):

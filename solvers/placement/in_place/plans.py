@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.placement.in_place.data import SECOND, InPlaceData
+from ....formulations.placement.in_place.data import InPlaceData
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from ...context import Context
 from .emission import emit
-from .paths_kernel import NEVER, Prices
-from .plan_kernel import Ops, Times, World, fill, simulate, widen
-from .prices import GRAIN, Point, empty_path, item_arrays
+from .paths_kernel import NEVER, PathPrices
+from .plan_kernel import CopyTimes, Ops, PlanWorld, fill, simulate, widen
+from .prices import GRAIN, PricePoint, empty_path, item_arrays
 
 BITS = 24
 """Prices are in fractions of a ns per byte: 2**-24."""
@@ -32,7 +33,7 @@ WIDER = 100
 """Times that copies get more ops beside them in one plan, at most."""
 
 
-class Planner:
+class PathPlanner:
     """The paths of all items, and the best time so far."""
 
     def __init__(self, problem: Placement, data: InPlaceData) -> None:
@@ -60,9 +61,9 @@ class Planner:
         z = np.zeros
         states = [z((many, n), np.int8) for _ in range(3)]
         placed = [z(many, np.int64) for _ in range(2)]
-        self.world = World._make([*states, *placed, self.room.copy(), np.full(ops, -1), z(n, np.int64)])
+        self.world = PlanWorld._make([*states, *placed, self.room.copy(), np.full(ops, -1), z(n, np.int64)])
         copies = [z(2 * (ops + 2 * many) + 4, np.int64) for _ in range(5)]
-        self.times = Times._make([z((n + 1, 2), np.int64), *copies, z(n, np.int64), z(n + 1, np.int64)])
+        self.times = CopyTimes._make([z((n + 1, 2), np.int64), *copies, z(n, np.int64), z(n + 1, np.int64)])
         self.path = empty_path(n)
         self.order = np.argsort(-self.items.size, kind="stable")
         self.number = {(item.tensor, item.uses): i for i, item in enumerate(data.items)}
@@ -83,7 +84,7 @@ class Planner:
         self.world.room[:] = self.room
         self.world.way[:] = -1
 
-    def _prices(self, point: Point) -> Prices:
+    def _prices(self, point: PricePoint) -> PathPrices:
         """Return prices for whole items, without rents."""
         one, n = 2.0**BITS, self.data.n
         with np.errstate(divide="ignore"):
@@ -94,9 +95,9 @@ class Planner:
         clock = np.concatenate([[0], np.cumsum(self.base)]).astype(np.int64)
         zero = np.zeros(n, np.int64)
         way = np.zeros((len(self.data.operands), 3), np.int64)
-        return Prices(zero.copy(), zero, run.astype(np.int64), stall.astype(np.int64), way, clock, times)
+        return PathPrices(zero.copy(), zero, run.astype(np.int64), stall.astype(np.int64), way, clock, times)
 
-    def plan(self, point: Point, share: Any, context: Context) -> None:
+    def plan(self, point: PricePoint, share: Any, context: Context) -> None:
         """Give all items paths at ever lower rents."""
         prices = self._prices(point)
         rent = self.base / max(1, self.data.capacity) * 2.0**BITS
@@ -117,7 +118,7 @@ class Planner:
                     break
                 self._look(prices, context)
 
-    def _look(self, prices: Prices, context: Context) -> None:
+    def _look(self, prices: PathPrices, context: Context) -> None:
         """Simulate the plan, and offer it if it is the best one so far."""
         time = simulate(self.items, self.world, prices, self.times)
         if time < self.best:

@@ -60,11 +60,11 @@ import numpy as np
 from ....formulations.placement.in_place.data import (
     FAR,
     MOST_CONFIGURATIONS,
-    SECOND,
     InPlaceData,
 )
 from ....models.problems.placement import Placement
-from .paths_kernel import NEVER, Items, Path, Prices, Usage, respond
+from ....models.units import SECOND
+from .paths_kernel import NEVER, BytePath, PathItems, PathPrices, PathUsage, respond
 
 GRAIN = 2**16
 """Parts of a ns in which times of configurations count."""
@@ -95,7 +95,7 @@ class Linked:
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class PricePoint:
     """Prices in ns per byte; ``link``: of an operand's way, beyond its part of the op's time, in ns."""
 
     begin: Any
@@ -104,13 +104,13 @@ class Point:
     stall: Any
     link: Any
 
-    def toward(self, other: Point, part: float) -> Point:
+    def toward(self, other: PricePoint, part: float) -> PricePoint:
         """Return a point between this one and another."""
         mine, its = vars(self), vars(other)
-        return Point(**{key: mine[key] + part * (its[key] - mine[key]) for key in mine})
+        return PricePoint(**{key: mine[key] + part * (its[key] - mine[key]) for key in mine})
 
 
-class Dual:
+class InPlaceDual:
     """The dual of one question: evaluates prices; items are those that count.
 
     Attributes
@@ -138,7 +138,7 @@ class Dual:
         self.linked: dict[int, Linked] = {}
         self.possible = all(self._op(k) for k in range(data.n))
         n, z = data.n, np.zeros
-        self.usage = Usage(
+        self.usage = PathUsage(
             z(n, np.int64),
             z(n, np.int64),
             z((n, 2), np.int64),
@@ -148,7 +148,7 @@ class Dual:
         self.path = empty_path(n)
         self.room = np.full(n, NEVER)
         self.costs = z(len(items), np.int64)
-        self.prices: Prices | None = None
+        self.prices: PathPrices | None = None
         self.rates = np.array([data.inward, data.outward]) / SECOND
 
     @property
@@ -191,12 +191,12 @@ class Dual:
             self.linked[k] = Linked(times, [c.workspace for c in found], ways)
         return True
 
-    def point(self) -> Point:
+    def point(self) -> PricePoint:
         """Return prices of 0."""
         n, z = self.data.n, np.zeros
-        return Point(z(n), z(n), z((n, 2)), z((n + 1, 2)), z((len(self.op_of), 3)))
+        return PricePoint(z(n), z(n), z((n, 2)), z((n + 1, 2)), z((len(self.op_of), 3)))
 
-    def _whole(self, point: Point) -> tuple[Prices, int]:
+    def _whole(self, point: PricePoint) -> tuple[PathPrices, int]:
         """Return prices as integers, divided by 2**bits ns."""
         shares = [np.clip(x, 0, None) * self.rates for x in (point.run, point.stall)]
         run, stall = (x * BELOW / np.maximum(1, x.sum(axis=1))[:, None] for x in shares)
@@ -213,9 +213,9 @@ class Dual:
             table[:, self.rates == 0] = NEVER
         whole[4][~self.ways] = NEVER
         clock = np.zeros(self.data.n + 1, np.int64)
-        return Prices._make([*map(np.ascontiguousarray, whole), clock, clock[:2]]), bits
+        return PathPrices._make([*map(np.ascontiguousarray, whole), clock, clock[:2]]), bits
 
-    def evaluate(self, point: Point) -> Fraction | None:
+    def evaluate(self, point: PricePoint) -> Fraction | None:
         """Return the bound in ns, with what the items ask for in `usage`; None: an item has no path."""
         data = self.data
         self.prices, bits = prices, _ = self._whole(point)
@@ -287,7 +287,7 @@ def beyond_prices(problem: Placement) -> str:
     return ""
 
 
-def item_arrays(data: InPlaceData) -> Items:
+def item_arrays(data: InPlaceData) -> PathItems:
     """Return the items as arrays."""
     first = np.cumsum([0, *(len(item.uses) for item in data.items)])
     op = [x.op for x in data.operands]
@@ -299,7 +299,7 @@ def item_arrays(data: InPlaceData) -> Items:
     def some(values: list[int]) -> Any:
         return np.array(values, np.int64)
 
-    return Items(
+    return PathItems(
         first=first.astype(np.int64),
         use=some([j for item in data.items for j in item.uses]),
         end=some([data.n if item.kept else op[item.uses[-1]] for item in data.items]),
@@ -311,8 +311,8 @@ def item_arrays(data: InPlaceData) -> Items:
     )
 
 
-def empty_path(n: int) -> Path:
+def empty_path(n: int) -> BytePath:
     """Return room for a path over so many ops."""
     ops = [np.zeros(n, np.int64) for _ in range(3)]
     by = [np.zeros((n, 3), np.int8) for _ in range(2)]
-    return Path._make([*ops, np.zeros(4, np.int64), *by, np.zeros((3, 4), np.int64)])
+    return BytePath._make([*ops, np.zeros(4, np.int64), *by, np.zeros((3, 4), np.int64)])

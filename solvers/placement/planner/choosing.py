@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from ..reductions.modes import reference_modes, runnable, smallest_modes
 
 MOST = 200
 """Plans that are made for single changes."""
 PARTS = 32
 """Of what a byte takes on a channel: the least rent; the others double up to `PARTS * 4` of these."""
-NS = 10**9
 
 Planned = Callable[[Sequence[int]], Plan | str]
 """Returns the plan of some modes, or why there is none."""
@@ -79,7 +79,7 @@ def _starts(problem: Placement) -> Iterator[list[int]]:
     rate = max(c.bytes_per_s for c in problem.machine.channels if c.dst == device)
     ways = [runnable(problem, k) for k in range(len(problem.graph.ops))]
     for power in range(8):
-        rent = NS << power  # in a PARTS-th of a second over the bytes per second
+        rent = SECOND << power  # in a PARTS-th of a second over the bytes per second
         yield [
             min(some, key=lambda way: (PARTS * rate * way[1].duration_ns + rent * way[1].workspace, way[0]))[
                 0

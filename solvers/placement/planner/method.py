@@ -65,7 +65,9 @@ from .choosing import chosen_modes
 from .setting import Setting
 
 SHORT_HORIZON = 2 * 10**9
+"""Nanoseconds that the forecast of a setting looks ahead at least."""
 ENDLESS_HORIZON = 10**15
+"""Nanoseconds of a forecast that looks over the whole run: more than any run takes."""
 
 PARTS = 512
 """Of a small device: larger chunks are too coarse for it."""
@@ -74,7 +76,7 @@ FINER = (0.5, 0.25, 2.0)
 COARSE = 4
 """Chunks of the first plan, in those of the first round."""
 AGAIN = 2
-"""Settings that are tried again."""
+"""Settings of the first round that later rounds try again, with finer chunks."""
 
 NO_TIME = "no time to make a plan, or to judge it"
 

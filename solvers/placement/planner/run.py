@@ -33,6 +33,7 @@ from .tables import CHANNEL, LOG, STATE, World
 from .workload import Workload, workload
 
 GIB = 2**30
+"""Bytes of a GiB, the unit of sizes in progress lines."""
 EVENTS = 256
 """After which the time is looked at."""
 ITERATIONS = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MIB = 2**20
+"""Bytes of a MiB, the unit of sizes in details and progress lines."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,9 +22,8 @@ from ....models.graph import Accounting, Mode, Op
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from ...context import Context, Outcome
-
-NS = 10**9
 
 
 def solve_first_touch(problem: Placement, context: Context) -> Outcome:
@@ -144,5 +143,5 @@ def _length(problem: Placement, k: int, mode: Mode, where: dict[int, str]) -> in
     for t in {*op.reads, *op.writes}:
         rate = rates[where[t]]
         if rate is not None:
-            extra += Fraction(graph.tensors[t].nbytes * NS, rate)
+            extra += Fraction(graph.tensors[t].nbytes * SECOND, rate)
     return mode.duration_ns + int(-(-extra // 1))

@@ -16,6 +16,7 @@ Candidates = Iterable[tuple[str, Decisions]]
 """Variants of a policy, the preferred first, each with what it is called."""
 
 MIB = 2**20
+"""Bytes of a MiB, the unit of sizes in details and progress lines."""
 
 LATE_OPS = 20_000
 """Up to so many ops, decisions that stand when the time is up are carried out and judged within a second."""

@@ -53,7 +53,7 @@ from .follow import MIB, Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
 
 LINE = 99
-"""Percent of the device."""
+"""Percent of the device up to which the ledger of live bytes may rise."""
 
 
 class Ledger:

@@ -61,6 +61,7 @@ FINEST, CHUNKS = 8, 256
 SLICE = 50
 """Simulations between two lines of progress, and between two plans that are told."""
 MIB = 2**20
+"""Bytes of a MiB, the unit of sizes in details and progress lines."""
 
 
 @for_replicas

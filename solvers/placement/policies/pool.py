@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 WORKSPACE = -1
-"""The pool's owner of workspace."""
+"""The number that owns a workspace in the pool, in place of a tensor's."""
 
 
 class Pool:

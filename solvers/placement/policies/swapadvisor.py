@@ -55,8 +55,9 @@ Ordered = tuple[Order, Genome]
 SPREADS = (1.0, 1.1, 1.25, 1.5, 2.0, 4.0, float("inf"))
 """How many times larger than a size its class is at most, of the first plans."""
 MUTATION = 0.1
+"""Probability with which a plan of a generation is changed at random."""
 FAILS = 1 << 62
-"""Larger than any time."""
+"""Nanoseconds of a plan that fails: more than any plan takes."""
 SEARCH = 0.7
 """Of the time that is left, the share that a search over orders takes."""
 

@@ -49,7 +49,7 @@ SHARE = 9
 BACK = 10
 """Ops that the search for a control op goes back."""
 WAIT_OUT, WAIT_IN = 1, 2
-"""Bits of the mode."""
+"""Bits of the option ``mode``: whether copies out, and copies in, wait for a control op."""
 FAILS = "no parameters pass: threshold 1 in mode 3 needs more than 0.9 of the device"
 
 

@@ -36,9 +36,11 @@ from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Processor
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
+from ....models.units import SECOND
 from ...context import Context, Outcome
 
-MB, NS = 10**6, 10**9
+MB = 10**6
+"""Bytes of a MB, the unit of option ``bucket``."""
 
 
 def solve_zero_offload(problem: Placement, context: Context) -> Outcome:
@@ -134,7 +136,7 @@ class Offload:
         groups = [g for g in self.problem.machine.groups if (src, dst) in g.channels]
         rate = min([channel.bytes_per_s, *(g.bytes_per_s // len(g.channels) for g in groups)])
         begin = max(begin, self.free_at[src, dst])
-        end = begin + max(1, channel.latency_ns - (-self.size[t] * NS // rate))
+        end = begin + max(1, channel.latency_ns - (-self.size[t] * SECOND // rate))
         self.out.copy(t, src, dst, begin, end)
         self.free_at[src, dst] = end
         return begin, end

@@ -12,7 +12,7 @@ from ....models.problems.placement import Placement
 FINEST = 2**15
 """No chunk is less than this part of the device, or of all tensors if that is less."""
 MOST_CHUNKS = 2**19
-"""Of all tensors together."""
+"""Chunks of all tensors together, at most: the kernels' tables have a row for each."""
 MOST_BYTES = 2**62 // 10**6
 """Of a chunk: the kernels compute in 64 bits, in bytes times a million per kB/s."""
 

@@ -9,7 +9,7 @@ import lowtide as lt
 from lowtide.formulations.placement.in_place.data import in_place_data
 from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
-from lowtide.solvers.placement.in_place.prices import Dual, beyond_prices
+from lowtide.solvers.placement.in_place.prices import InPlaceDual, beyond_prices
 from tests.effort import seeds
 from tests.oracles.brute_in_place import fastest, random_in_place
 
@@ -76,7 +76,7 @@ def test_a_bound_of_less_is_seen_to_be_wrong(what: str) -> None:
     for seed in range(40):
         best = optimum(seed)
         problem = changed(random_in_place(seed), what)
-        if best is None or not Dual(in_place_data(problem)).possible:
+        if best is None or not InPlaceDual(in_place_data(problem)).possible:
             continue
         bound = solved(problem).bound
         wrong += bound is not None and bound > best
@@ -122,7 +122,7 @@ def test_an_op_that_reads_what_never_fits_reads_it_in_place() -> None:
 
 def test_prices_worth_more_than_a_stall_are_scaled() -> None:
     problem = random_in_place(1)
-    dual = Dual(in_place_data(problem))
+    dual = InPlaceDual(in_place_data(problem))
     point = dual.point()
     point.stall[:] = 10.0
     point.run[:] = 10.0
