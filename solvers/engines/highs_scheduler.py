@@ -55,6 +55,28 @@ def run_in_turn(highs: Any, seconds: Callable[[], float], *, limit: bool = True,
 
 
 @contextlib.contextmanager
+def turn_of_another(seconds: float) -> Iterator[bool]:
+    """Hold the turn, with a new scheduler, while other code runs HiGHS; yield False if the time was up.
+
+    Examples
+    --------
+    >>> with turn_of_another(1.0) as ours:
+    ...     ours
+    True
+    """
+    import highspy
+
+    if not _turn.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX)):
+        yield False
+        return
+    try:
+        highspy.Highs().resetGlobalScheduler(True)
+        yield True
+    finally:
+        _turn.release()
+
+
+@contextlib.contextmanager
 def _silent() -> Iterator[None]:
     """Let what C prints go nowhere, where that can be done; for one thread at a time."""
     found = _stdout()

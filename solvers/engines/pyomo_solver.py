@@ -19,6 +19,7 @@ from ...models.errors import BackendUnavailable, InstanceError
 from ..context import Context, Outcome
 from . import highs_scaling
 from .highs import Value, integer_bound, objective_of, read_program
+from .highs_scheduler import turn_of_another
 from .logs import check_log
 
 SOLVERS = (
@@ -125,8 +126,13 @@ def solve_pyomo(
     context.models.append((model.nvariables(), model.nconstraints()))
     # Some solvers take whole seconds only.
     keywords = {} if math.isinf(limit) else {"timelimit": max(1, math.ceil(limit))}
+    turn = turn_of_another(limit) if "highs" in name else contextlib.nullcontext(True)
     try:
-        with _logged(context):
+        with turn as ours, _logged(context):
+            if not ours:
+                return Outcome(
+                    reason="time", detail=f"{name} was not started: other runs of HiGHS took the time"
+                )
             results = SolverFactory(name).solve(
                 model, load_solutions=False, tee=context.log is not None, options=options, **keywords
             )

@@ -52,6 +52,14 @@ def test_other_solver_proves_the_optimum(
     assert capfd.readouterr() == ("", "")
 
 
+def test_highs_by_pyomo_runs_behind_highs_with_another_number_of_threads() -> None:
+    """HiGHS has one scheduler per process: one of other threads would make the run fail."""
+    for threads in (1, 2, 1):
+        for solver in ("highs", "appsi_highs"):
+            result = lt.solve(PROBLEM, "milp", options={"solver": solver}, threads=threads)
+            assert (result.status, result.objective) == (lt.Status.OPTIMAL, optimum()), (threads, solver)
+
+
 @pytest.mark.parametrize("name", available_solvers())
 def test_other_solver_out_of_time_is_honest(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     problem = lt.Peak(lt.load("gen:randwire?n=26&seed=0"))
