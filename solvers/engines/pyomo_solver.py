@@ -105,8 +105,7 @@ def solve_pyomo(
     BackendUnavailable
         If Pyomo finds no such solver.
     """
-    from pyomo.common.errors import ApplicationError
-    from pyomo.environ import SolverFactory, TerminationCondition, Var, value
+    from pyomo.environ import TerminationCondition, Var, value
 
     name = context.options["solver"]
     check_available(name)
@@ -126,20 +125,9 @@ def solve_pyomo(
     context.models.append((model.nvariables(), model.nconstraints()))
     # Some solvers take whole seconds only.
     keywords = {} if math.isinf(limit) else {"timelimit": max(1, math.ceil(limit))}
-    turn = turn_of_another(limit) if "highs" in name else contextlib.nullcontext(True)
-    try:
-        with turn as ours, _logged(context):
-            if not ours:
-                return Outcome(
-                    reason="time", detail=f"{name} was not started: other runs of HiGHS took the time"
-                )
-            results = SolverFactory(name).solve(
-                model, load_solutions=False, tee=context.log is not None, options=options, **keywords
-            )
-    except subprocess.TimeoutExpired:
-        return Outcome(reason="time", detail=f"{name} did not keep its time limit and was killed")
-    except ApplicationError as error:
-        return Outcome(reason="crash", detail=f"{name}: {' '.join(str(error).split())}")
+    results = _results(name, model, context, limit, options=options, **keywords)
+    if isinstance(results, Outcome):
+        return results
     condition = results.solver.termination_condition
     detail = f"{name}: {condition}"
     if condition in (TerminationCondition.infeasible, TerminationCondition.infeasibleOrUnbounded):
@@ -179,6 +167,25 @@ def solve_pyomo(
     only_limit = unsaid and keywords and not own
     out_of_time = condition == TerminationCondition.maxTimeLimit or only_limit or context.expired
     return Outcome(reason="time" if out_of_time else None, detail=detail)
+
+
+def _results(name: str, model: Any, context: Context, limit: float, **settings: Any) -> Any:
+    """Return Pyomo's results of a run, or the outcome of one that was not begun or crashed."""
+    from pyomo.common.errors import ApplicationError
+    from pyomo.environ import SolverFactory
+
+    turn = turn_of_another(limit) if "highs" in name else contextlib.nullcontext(True)
+    try:
+        with turn as ours, _logged(context):
+            if not ours:
+                return Outcome(reason="time", detail=f"{name} was not started: HiGHS was busy all the time")
+            return SolverFactory(name).solve(
+                model, load_solutions=False, tee=context.log is not None, **settings
+            )
+    except subprocess.TimeoutExpired:
+        return Outcome(reason="time", detail=f"{name} did not keep its time limit and was killed")
+    except ApplicationError as error:
+        return Outcome(reason="crash", detail=f"{name}: {' '.join(str(error).split())}")
 
 
 @contextlib.contextmanager
