@@ -104,7 +104,7 @@ def refusal(part: Part, problem: Any, traits: Flag | None = None) -> str:
     """Return why the part does not serve a question that has these traits; empty if it does."""
     if traits is not None:
         if part.needs is not None and (lacking := part.needs & ~traits):
-            return f"found no {described(lacking)}, expected it"
+            return f"found no {described(lacking).removeprefix('a ')}, expected it"
         if part.supports is not None and (odd := traits & ~part.supports):
             return f"found {described(odd)}, expected none"
     return part.refuses(problem)

@@ -59,7 +59,7 @@ def test_methods_of_placement_say_what_they_serve(capsys: pytest.CaptureFixture[
     assert {len(row) for row in matrix.values()} == {len(matrix["auto"])}
     assert {*matrix["auto"].values()} == {"yes"}
     assert matrix["slot-milp"]["copies of whole tensors"] == "needed"
-    assert matrix["tmof"]["copies of whole tensors"] == matrix["belady"]["one tier"] == "no"
+    assert matrix["pofo"]["copies of whole tensors"] == matrix["belady"]["one tier"] == "no"
     assert "refuses" in said(capsys, "help", "placement", "belady")
 
 

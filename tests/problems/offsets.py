@@ -104,8 +104,10 @@ def _solve_cpsat(model: Any, decode: Callable[[Any], tuple[int, ...]]) -> Found 
 
 
 def _solve_milp(model: Any, decode: Callable[[Any], tuple[int, ...]]) -> Found | None:
+    import highspy
     import pyomo.environ as pyo
 
+    highspy.Highs().resetGlobalScheduler(True)  # of as many threads as a test before had
     solver = pyo.SolverFactory("highs")
     results = solver.solve(
         model,

@@ -25,6 +25,8 @@ def solve_elsewhere(solver: str, model: Path, solution: Path) -> float | None:
 
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("threads", 1)
+        highs.resetGlobalScheduler(True)
         highs.setOptionValue("mip_rel_gap", 0.0)
         assert highs.readModel(str(model)) == highspy.HighsStatus.kOk
         highs.run()

@@ -38,7 +38,7 @@ from tests.solvers.placement.slots.cases import start_of
 
 SYSTEMS = tuple(m.name for m in ROOM.methods if any(option.name == "strict" for option in m.options))
 OPTIONS = {"local-search": {"runs": "60"}}
-REFUSE = {"pofo", "tmof", "zero-offload", "zero-infinity"}
+REFUSE = {"in-place", "pofo", "tmof", "zero-offload", "zero-infinity"}
 """Methods that serve one mode an op only, second runs only, or no whole tensors, and say so."""
 SLOW = {"auto", "autotm-static", "autotm-sync", "autotm-async", "cpsat", "slot-lp", "slot-milp", *REFUSE}
 """Tried once, with all random cases."""
@@ -75,7 +75,7 @@ def test_no_method_is_faster_than_the_best_choice_of_modes(seed: int, accounting
         if name in REFUSE:
             with pytest.raises(
                 lt.UsageError,
-                match=r"several modes|copies of whole tensors|two with a tier each|no ops that may run",
+                match=r"several modes|copies of whole tensors|two with a tier each|no ops that may run|no processor",
             ):
                 lt.solve(problem, name)
             continue
