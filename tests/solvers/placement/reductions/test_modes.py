@@ -75,7 +75,7 @@ def test_no_method_is_faster_than_the_best_choice_of_modes(seed: int, accounting
         if name in REFUSE:
             with pytest.raises(
                 lt.UsageError,
-                match="several modes|copies of whole|a tier each|no ops that may run|no processor",
+                match=r"several modes|copies of whole|a tier each|no ops that may run|no processor",
             ):
                 lt.solve(problem, name)
             continue
