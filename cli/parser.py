@@ -70,7 +70,8 @@ def _problem_first(words: list[str], problems: Mapping[str, Parser]) -> list[str
         return words
     k = next((k for k in free if words[k] in problems), free[0])
     if words[k] not in problems:
-        raise UsageError(f"problem: found {words[k]!r}, {nearest(words[k], problems)}")
+        first = f"; the problem comes first: peak {words[k]}" if {*words[k]} & {".", ":", "/"} else ""
+        raise UsageError(f"problem: found {words[k]!r}, {nearest(words[k], problems)}{first}")
     return [words[k], *words[:k], *words[k + 1 :]]
 
 

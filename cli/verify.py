@@ -157,6 +157,7 @@ def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> di
     from ..models.problems import PROBLEMS
     from ..models.problems.arena import Arena
     from ..models.problems.hybrid import Hybrid
+    from ..models.problems.offsets import Offsets
     from ..models.problems.partition import Partition
     from ..models.problems.peak import Peak
     from ..models.problems.pipeline import Pipeline, longest_span
@@ -168,7 +169,7 @@ def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> di
     found, best = None, None
     if claim.problem == Peak.name:
         found, best = max(verdict.peaks.values(), default=0), scored["best_known"]
-    elif claim.problem == Arena.name and verdict.heights:
+    elif claim.problem in (Arena.name, Offsets.name) and len(verdict.heights) == 1:
         found = max(verdict.heights.values())
     elif PROBLEMS[claim.problem].unit == "ns" and claim.problem not in (Partition.name, Hybrid.name):
         spans = (verdict.makespan, longest_span(plan)) if claim.problem == Pipeline.name else ()

@@ -50,7 +50,8 @@ def infer_values(model: Any, where: str, branch: str = "") -> dict[str, KnownVal
     origin = f", output of {producer.op_type} {producer.name!r}" if producer else ""
     more = f" ({len(unknown) - 1} more like it)" if len(unknown) > 1 else ""
     raise InstanceError(
-        f"{where}: value {name!r}{origin}: found {found}{more}, expected a tensor of known shape"
+        f"{where}: value {name!r}{origin}: found {found}{more}, expected a tensor of known shape; state it "
+        "in the model's value_info"
     )
 
 

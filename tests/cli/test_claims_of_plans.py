@@ -39,6 +39,16 @@ def test_verify_recomputes_where_addresses_end(tmp_path: Path) -> None:
     assert answer("verify", "a.json", cwd=tmp_path)["status"] is None
 
 
+def test_verify_confirms_the_height_that_offsets_claim(tmp_path: Path) -> None:
+    solved(tmp_path, "peak", SPEC)
+    solved(tmp_path, "offsets", "p.json", plan="o.json")
+    found = answer("verify", "o.json", cwd=tmp_path)
+    assert (found["status"], found["claim"]["problem"]) == ("optimal", "offsets")
+    assert found["claim"]["objective"] == max(found["heights"].values())
+    change(tmp_path / "o.json", objective=found["claim"]["objective"] - 1)
+    assert answer("verify", "o.json", cwd=tmp_path)["status"] is None
+
+
 def test_what_is_known_of_the_peak_is_named_so_beside_another_claim(tmp_path: Path) -> None:
     for problem, names in (("arena", {"bound of the peak", "gap of the peak"}), ("peak", {"bound", "gap"})):
         solved(tmp_path, problem, "catalogue:chain", plan="k.json")

@@ -92,6 +92,7 @@ def test_a_plan_is_json(tmp_path: Path) -> None:
             "of a command --machine), expected a name that",
         ),
         (("peak", "wf.json"), "wf.json"),
+        (("wf.json",), "the problem comes first: peak wf.json"),
         (("peak", "catalogue:chain", "--method", "checkmate"), "a method of problem recompute"),
     ],
 )
