@@ -168,6 +168,7 @@ SERVED: Mapping[str, Mapping[str, Any]] = {
                 _both(Trait.WHOLE, several, "whole tensors on several processors, expected parts, or one")
                 for several in (Trait.LANES, Trait.REPLICAS)
             ),
+            _both(Trait.WHOLE, Trait.PERIOD, "whole tensors in a period, expected parts, or a single run"),
             of_one(_named_elsewhere),
             _unequal_lanes,
         ),

@@ -29,7 +29,7 @@ CHANGES = [
     Change("arena rectangles", "built.gone[k] - sum(used)", "built.gone[k]"),
     Change("partition latency", "(len(v.readers) + 1)", "len(v.readers)"),
     Change("partition latency", "sum(max(t or 0 for t in row)", "sum(min(t or 0 for t in row)"),
-    Change("recompute stages", "(1, run), (-1, room)]", "(-1, room)]"),
+    Change("recompute stages", "(1, at.run), (-1, room)]", "(-1, room)]"),
     Change("streams stages", "users = sorted({*writers, *(", "users = sorted({*("),
     Change("streams stages", "[built.run_by(k, i) for i in w", "[built.run_by(k - 1, i) for i in w"),
 ]

@@ -156,10 +156,10 @@ def in_place_data(problem: Placement) -> InPlaceData:
     Examples
     --------
     >>> from lowtide.instances import load_problem
-    >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=optane-node&device=20B")
+    >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=optane-node&device=24B")
     >>> data = in_place_data(problem)
     >>> len(data.items), [len(list(data.configurations(k))) for k in range(3)]
-    (3, [2, 2, 2])
+    (3, [1, 2, 2])
     """
     graph, machine = problem.graph, problem.machine
     (processor,) = machine.processors

@@ -8,7 +8,7 @@ from typing import Any
 
 import lowtide as lt
 from lowtide.formulations.minio import cuts_cpsat, joint_cpsat, order_milp
-from lowtide.formulations.minio.data import MinIOData, written_at_once
+from lowtide.formulations.minio.data import MinIOData
 from lowtide.solvers.minio.rules import tree_data
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
 from tests.oracles.brute_minio import fewest_bytes
@@ -18,12 +18,16 @@ from tests.solvers.minio.trees import small_problems
 def minio_order(formulation: ModuleType, problem: lt.MinIO) -> Verdict:
     data = tree_data(problem, "test")
     order = tuple(range(data.n))
-    some = formulation.demands(data, order)
-    if not some:
+    if not formulation.demands(data, order):
         return (0, True)
-    built = formulation.build(data, some)
-    read = lambda value: written_at_once(data, order, formulation.decode(built, value))  # noqa: E731
-    context = solved(formulation, problem, built, read, lambda units: units * data.unit)
+    built = formulation.build(data, order)
+    context = solved(
+        formulation,
+        problem,
+        built,
+        lambda value: formulation.decode(built, value),
+        lambda units: units * data.unit,
+    )
     return context.incumbent, not problem.judge(context.answer).violations
 
 

@@ -256,7 +256,7 @@ def test_the_compiled_kernel_does_what_the_plain_one_does() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PLAIN],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        cwd=Path(__file__).resolve().parents[3],
+        cwd=Path(__file__).resolve().parents[4],
         capture_output=True,
         text=True,
         check=False,
