@@ -30,6 +30,7 @@ from ..models.checks import check_integer
 from ..models.errors import InstanceError, UsageError
 from ..models.problems.problem import Problem
 from ..models.result import Result, Status
+from ..models.units import exact_value
 from .method import load
 from .registry import ROOMS
 from .solve import solve
@@ -185,7 +186,16 @@ def _attempt(asked: Problem | str, target: Fraction | None, options: dict[str, A
     if target is None:
         return _Tried(result, result.objective is not None, False, result.detail)
     most = int(target * ideal_time(asked))
-    fits = result.objective is not None and result.objective <= most
-    refuted = result.bound is not None and result.bound > most
-    found, kind = (result.bound, result.bound_kind) if refuted else (result.objective, "its plan")
-    return _Tried(result, fits, refuted, f"{found} ns by {kind}, expected at most {most} ns")
+    allowed = f"{exact_value(most, 'ns')}, {float(target):g} times the ideal"
+    if result.bound is not None and result.bound > most:
+        kind = f" by {result.bound_kind}" if result.bound_kind else ""
+        return _Tried(
+            result,
+            False,
+            True,
+            f"no plan takes less than {exact_value(result.bound, 'ns')}{kind}; allowed are {allowed}",
+        )
+    if result.objective is None:
+        return _Tried(result, False, False, result.detail)
+    why = f"its plan takes {exact_value(result.objective, 'ns')}; allowed are {allowed}"
+    return _Tried(result, result.objective <= most, False, why)

@@ -89,6 +89,14 @@ def test_a_target_bounds_the_time(seed: int) -> None:
         assert found.number == MANY - 1 or found.next
 
 
+def test_what_exceeds_a_target_is_said_with_units() -> None:
+    found = largest(family(0, 40, None), target=Fraction(1), most=MANY - 1, method="planner", threads=1)
+    words = [text for text in (found.next, found.reason) if text]
+    assert words
+    assert all("None" not in text for text in words)
+    assert any("ns" in text and "1 times the ideal" in text for text in words), words
+
+
 @pytest.mark.parametrize("seed", seeds(12))
 def test_more_memory_serves_no_smaller_batch(seed: int) -> None:
     found = [
