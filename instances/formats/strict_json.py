@@ -172,7 +172,8 @@ def check_header(data: object, what: str, where: str) -> None:
         if key not in data:
             raise InstanceError(f"{where}: found no key {key!r}, expected {show(value)}")
         if data[key] != value or type(data[key]) is not type(value):
-            raise InstanceError(f"{where}: {key}: found {show(data[key])}, expected {show(value)}")
+            hint = "; lowtide verify and lowtide plot read plans" if data[key] == "lowtide/plan" else ""
+            raise InstanceError(f"{where}: {key}: found {show(data[key])}, expected {show(value)}{hint}")
 
 
 UNPACK_LIMIT = 2**31

@@ -92,11 +92,13 @@ def test_a_plan_is_json(tmp_path: Path) -> None:
             "of a command --machine), expected a name that",
         ),
         (("peak", "wf.json"), "wf.json"),
+        (("peak", "plan.json"), "lowtide verify and lowtide plot read plans"),
         (("wf.json",), "the problem comes first: peak wf.json"),
         (("peak", "catalogue:chain", "--method", "checkmate"), "a method of problem recompute"),
     ],
 )
 def test_what_is_missing_is_said(tmp_path: Path, words: tuple[str, ...], hint: str) -> None:
+    (tmp_path / "plan.json").write_text('{"format": "lowtide/plan", "version": 1}')
     (tmp_path / "wf.json").write_text('{"schemaVersion": "1.5", "workflow": {}}')
     assert hint in refused("solve", *words, cwd=tmp_path)
 
