@@ -86,7 +86,7 @@ def _made(claim: Claim, seconds: float, found: Audit) -> Iterator[tuple[str, str
             threads=1,
             time_limit=seconds,
             seed=made.get("seed", 0),
-            **made.get("parameters", {}),
+            options=claim.parameters,
         )
     except LowtideError as error:
         yield "again-differs", f"{claim.method} cannot run again: {error}"

@@ -6,7 +6,7 @@ A *question* is an instance (by its hash) and a problem. A *claim* is what one r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,8 @@ class Claim:
         The proof of its bound, likewise.
     made
         How the plan of a witness is made again where it is too large to be kept.
+    parameters
+        The options of the method, by name.
     again
         Whether it is a row of a method that gives the same objective whenever it runs again.
     witness
@@ -78,6 +80,7 @@ class Claim:
     plan: Path | Packed | None = None
     certificate: Path | Packed | None = None
     made: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     again: bool = False
     witness: bool = False
     table: str | None = None
@@ -138,6 +141,7 @@ def claim_of(
         plan=_kept(record.get("plan"), folder, f"{source}: {name}"),
         certificate=_kept(proof, folder, f"{source}: {name}, certificate"),
         made=record.get("made"),
+        parameters=record.get("parameters") or {},
         again=record.get("again") is True,
         table=table,
         date=started[:10] if isinstance(started, str) else None,

@@ -18,13 +18,13 @@ counts from the folder. ``column`` (default ``instance``) is where the specifica
 ``column`` with ``_sha256`` where the hash of the question does; further blocks of the same name are further
 questions of the same rows. Of a claim, ``method`` is a text with cells in braces, the others are columns:
 ``status`` (without one it follows from the numbers), ``objective``, ``bound``, ``gap``, which must be that of
-these two, and ``proven``, a column that is filled where the objective is a proved optimum (``true``:
-everywhere). Rows with one of the listed values
-in a column of ``elsewhere`` are about instances that cannot be loaded from here.
+these two, ``options``, those of the method (``reads=once``, several with commas), and ``proven``, a column
+that is filled where the objective is a proved optimum (``true``: everywhere). Rows with one of the listed
+values in a column of ``elsewhere`` are about instances that cannot be loaded from here.
 
 The two columns are written with `with_questions` (`lowtide.results.tables.spec`); ``lowtide audit`` reads all
 of it. What the other columns are says ``[columns.NAME]`` (`lowtide.results.tables.columns`). ``again`` lists
-those of a claim's methods that give the same objective whenever they run, without options (``true``: all of
+those of a claim's methods that give the same objective whenever they run with these options (``true``: all of
 them): the audit makes some of their rows again.
 """
 
@@ -72,6 +72,7 @@ class TableClaim:
     bound: str | None = None
     status: str | None = None
     gap: str | None = None
+    options: str | None = None
     proven: str | bool = False
     again: bool | tuple[str, ...] = False
 
@@ -229,7 +230,10 @@ def needed_columns(declared: Declared) -> list[str]:
             found += re.findall(r"\{([^}]*)\}", claim.method)
             found += [
                 name
-                for name in (claim.objective, claim.bound, claim.status, claim.gap, claim.proven)
+                for name in (
+                    *(claim.objective, claim.bound, claim.status, claim.gap),
+                    *(claim.options, claim.proven),
+                )
                 if isinstance(name, str)
             ]
     return list(dict.fromkeys(found))
@@ -291,8 +295,10 @@ def _record(claim: TableClaim, row: Row, where: str) -> dict[str, Any] | None:
     if (objective is not None) is not (status in ("optimal", "feasible")):
         said = "nothing" if objective is None else str(objective)
         raise InstanceError(f"{where}, {claim.objective}: found {said} beside status {status}")
+    options = _text(row[claim.options]) if claim.options is not None else ""
     return {
         "method": filled(claim.method, row),
+        "parameters": dict(option.split("=", 1) for option in options.split(",") if option),
         "status": status,
         "objective": objective,
         "bound": bound,
@@ -356,6 +362,7 @@ _CLAIM = {
     "bound": Field(is_text, "a column"),
     "status": Field(is_text, "a column"),
     "gap": Field(is_text, "a column"),
+    "options": Field(is_text, "a column"),
     "proven": Field(lambda v: v is True or is_text(v), "a column or true"),
     "again": Field(lambda v: v is True or (is_list(v) and all(map(is_text, v))), "true or a list of methods"),
 }

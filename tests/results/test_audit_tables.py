@@ -16,9 +16,12 @@ import pytest
 
 import lowtide as lt
 from lowtide.instances import load_problem, write_answer
+from lowtide.instances.spec import resolved_spec
 from lowtide.models.errors import InstanceError
+from lowtide.results.audits.again import make_again
 from lowtide.results.audits.audit import audit
 from lowtide.results.audits.best_known import read_best_known, update
+from lowtide.results.audits.claims import claim_of
 from lowtide.results.audits.evidence import read_claims
 from lowtide.results.audits.findings import Audit
 from lowtide.results.audits.ledger import ledger_of, write_ledger
@@ -400,6 +403,23 @@ def test_methods_that_are_made_again_and_when_a_row_was_made(tmp_path: Path) -> 
     ]
     assert [record["again"] for record in records] == [True, False, True]
     assert {(record["started"], record["version"]) for record in records} == {("2026-01-31", None)}
+
+
+def test_a_row_is_made_again_with_its_options() -> None:
+    """Disk-Revolve with reads=once needs 585 ns there, without it 572."""
+    folder = RESULTS / "experiments"
+    declared = (read_declared(folder) or {})["recompute_chains"]
+    with (folder / "recompute_chains/table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    row = next(row for row in rows if row["objective"] == "585" and row["method"] == "disk-revolve")
+    row["instance"] = resolved_spec(row["instance"], str(folder / "recompute_chains"))
+    (record,) = records_of_row(declared, row, "row")
+    for parameters, contradictions in (({"reads": "once"}, 0), ({}, 1)):
+        claim = claim_of({**record, "parameters": parameters}, "row", "row", folder)
+        assert claim is not None
+        found = Audit()
+        make_again([claim], found, 60, "a draw")
+        assert (found.again, len(found.contradictions)) == (1, contradictions)
 
 
 @pytest.mark.parametrize(

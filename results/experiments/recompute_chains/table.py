@@ -128,6 +128,7 @@ def solved(instance: str, method: str, **options: str) -> tuple[int, Row]:
         "peak": verdict.peaks["memory"],
         "actions": len(plan.runs) + len(plan.copies) + len(plan.frees),
         "method": method,
+        "options": ",".join(f"{key}={value}" for key, value in options.items()),
         "status": str(result.status),
         "objective": result.objective,
         "bound": result.bound,
