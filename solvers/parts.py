@@ -1,4 +1,4 @@
-"""Parts of methods: what each serves, what it gives, what it costs.
+"""Parts of methods: what each serves, and what it costs.
 
 A **trait** is what a question has that not every part serves, such as an order that is free; each room has an
 enumeration of its own (`enum.Flag`), and `Room.traits` returns those of a question. A part declares the
@@ -12,22 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Flag, auto
+from enum import Flag
 from typing import Any
 
 from .context import Context, Outcome
 from .method import RunFunction, load
-
-
-class Gives(Flag):
-    """What a part can better."""
-
-    PLAN = auto()
-    BOUND = auto()
-    BOTH = PLAN | BOUND
-
-
-PLAN, BOUND, BOTH = Gives.PLAN, Gives.BOUND, Gives.BOTH
 
 
 def never(problem: Any) -> str:
@@ -51,8 +40,6 @@ class Part:
     run
         ``module:function`` relative to this package (loaded when first used), or the function: offers what it
         finds to the context, and returns how it ended; None stands for ``Outcome()``.
-    gives
-        A plan, a bound, or both.
     supports, needs
         Traits that the question may have, None for all; traits that it must have.
     refuses
@@ -75,7 +62,6 @@ class Part:
 
     name: str
     run: str | RunFunction
-    gives: Gives = BOTH
     supports: Flag | None = None
     needs: Flag | None = None
     refuses: Callable[[Any], str] = never

@@ -23,7 +23,7 @@ from ...models.problems.arena import Arena
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from ..offsets.greedy import GREEDY_KERNELS, seconds_of_placing
-from ..parts import PLAN, Part
+from ..parts import Part
 from ..peak.auto import solve_auto as solve_peak
 from ..portfolio import run
 from .allocating import QUICK, allocate
@@ -59,13 +59,12 @@ class _ArenaSearch:
             for k in range(pools)
         ]
         return (
-            Part(name="reference", run=self.reference, gives=PLAN, first=True),
+            Part(name="reference", run=self.reference, first=True),
             *together,
             *alone,
             Part(
                 name="orders",
                 run=self.search,
-                gives=PLAN,
                 seconds=lambda problem: seconds_of_placing(len(self.orders.data.pieces)),
                 kernels=GREEDY_KERNELS,
             ),

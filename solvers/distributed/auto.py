@@ -18,7 +18,7 @@ from ...models.problems.distributed import Distributed, DistributedSchedule
 from ..context import Context, Outcome
 from ..makespan.auto import solve_auto as solve_makespan
 from ..makespan.methods import ALL, LISTS
-from ..parts import BOUND, PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .lists import (
     Some,
@@ -60,19 +60,16 @@ class _Lists:
     def parts(self) -> tuple[Part, ...]:
         """Return the parts; without a limit the exact one comes before what is only faster."""
         return (
-            Part(name="heft", run=self.heft, gives=PLAN),
-            Part(name="one memory", run=offer_on_each_memory, gives=PLAN, kernels=LISTS),
-            Part(name="lists at random", run=self.at_random, gives=PLAN, seconds=_seconds_of_lists),
-            Part(
-                name="memories together", run=_together, gives=BOUND, seconds=_seconds_of_lists, kernels=ALL
-            ),
+            Part(name="heft", run=self.heft),
+            Part(name="one memory", run=offer_on_each_memory, kernels=LISTS),
+            Part(name="lists at random", run=self.at_random, seconds=_seconds_of_lists),
+            Part(name="memories together", run=_together, seconds=_seconds_of_lists, kernels=ALL),
             Part(name="cpsat", run=self.model, seconds=self.seconds_of_model, pauses=False),
-            Part(name="heft on some memories", run=self.heft_on_some, gives=PLAN, refuses=_few_memories),
-            Part(name="at random on some", run=self.at_random_on_some, gives=PLAN, seconds=_seconds_of_lists),
+            Part(name="heft on some memories", run=self.heft_on_some, refuses=_few_memories),
+            Part(name="at random on some", run=self.at_random_on_some, seconds=_seconds_of_lists),
             Part(
                 name="cpsat on some memories",
                 run=self.model_on_some,
-                gives=PLAN,
                 seconds=self.seconds_on_some,
                 refuses=_few_memories,
                 pauses=False,

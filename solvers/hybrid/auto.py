@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...models.problems.hybrid import Hybrid
 from ..context import Context, Outcome
-from ..parts import PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .equal import solve_equal
 from .piper import solve_ideals, solve_piper
@@ -21,6 +21,6 @@ def solve_auto(problem: Hybrid, context: Context) -> Outcome:
 
 PARTS = (
     Part(name="ideals", run=solve_ideals),
-    Part(name="piper", run=solve_piper, gives=PLAN),
-    Part(name="equal", run=solve_equal, gives=PLAN),
+    Part(name="piper", run=solve_piper),
+    Part(name="equal", run=solve_equal),
 )

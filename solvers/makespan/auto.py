@@ -21,7 +21,7 @@ from ...formulations.makespan.data import MakespanData, makespan_data
 from ...models.errors import UsageError
 from ...models.problems.makespan import Makespan
 from ..context import Context, Known, Outcome
-from ..parts import BOUND, PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .bounds.core import bound_by_cores, no_cores
 from .labels.method import no_labels, set_labels
@@ -78,7 +78,7 @@ def _find_order(orders: Known, problem: Makespan, context: Context) -> Outcome:
 
 
 def _improve(started: Started, problem: Makespan, context: Context) -> Outcome:
-    searches = Part(name="searches", run=partial(_search, started), gives=PLAN, seconds=seconds_of_lists)
+    searches = Part(name="searches", run=partial(_search, started), seconds=seconds_of_lists)
     pieces = in_series(problem)
     if len(pieces) > 1:
         return solve_in_series(pieces, problem, context, solve_auto, searches)
@@ -113,7 +113,6 @@ def _proofs(data: MakespanData) -> tuple[Part, ...]:
         Part(
             name="cores",
             run=partial(bound_by_cores, solve=solve_auto),
-            gives=BOUND,
             seconds=seconds_of_lists,
             refuses=_no_cores,
         ),

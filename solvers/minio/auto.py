@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...models.problems.minio import MinIO
 from ..context import Context, Outcome
-from ..parts import BOUND, PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .benders import solve_by_cuts
 from .models import offer_rules
@@ -44,7 +44,7 @@ def _seconds_of_cuts(problem: MinIO) -> float:
 
 
 PARTS = (
-    Part(name="least peaks of subtrees", run=_bounds, gives=BOUND),
-    Part(name="orders and rules", run=_rules, gives=PLAN),
+    Part(name="least peaks of subtrees", run=_bounds),
+    Part(name="orders and rules", run=_rules),
     Part(name="benders", run=_cuts, seconds=_seconds_of_cuts),
 )

@@ -32,7 +32,7 @@ from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..engines.kernels import is_loaded
-from ..parts import PLAN, Part
+from ..parts import Part
 from .component_context import ComponentContext
 from .components import Component, Components
 from .first_come import PLAIN, place_as_they_come
@@ -123,7 +123,6 @@ def seconds_of_placing(count: int) -> float:
 PLACE = Part(
     name="greedy",
     run=".offsets.greedy:place",
-    gives=PLAN,
     seconds=lambda component: component.data.count * BUFFER_SECONDS,
 )
 

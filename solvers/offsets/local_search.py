@@ -31,7 +31,7 @@ from ...models.arrays import Integers
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..engines.compilation import estimated_seconds
-from ..parts import PLAN, Part
+from ..parts import Part
 from .component_context import ComponentContext
 from .components import Component, Components
 from .greedy import GREEDY_KERNELS, PLACE, greedy_keys, seconds_of_placing
@@ -234,7 +234,6 @@ def improve(component: Component, context: ComponentContext) -> Outcome:
 IMPROVE = Part(
     name="local search",
     run=".offsets.local_search:improve",
-    gives=PLAN,
     seconds=lambda component: seconds_of_placing(component.data.count) + estimated_seconds(KERNELS),
     kernels=KERNELS,
 )

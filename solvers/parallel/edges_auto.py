@@ -12,7 +12,7 @@ from ...formulations.model import BuildTimeout
 from ...models.flow_proof import FlowProof
 from ...models.problems.memory_edges import Edges, MemoryEdges
 from ..context import Context, Outcome
-from ..parts import PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .adding import MOST_OPS
 from .edges import offer_rule, order_within, raise_path_bound, with_flow
@@ -73,7 +73,7 @@ def _seconds(problem: MemoryEdges) -> float:
 
 
 PARTS = (
-    Part(name="no edges", run=_no_edges, gives=PLAN, first=True),
-    Part(name="rules", run=_by_rules, gives=PLAN, refuses=_many_ops),
-    Part(name="respect-order", run=_by_order, gives=PLAN),
+    Part(name="no edges", run=_no_edges, first=True),
+    Part(name="rules", run=_by_rules, refuses=_many_ops),
+    Part(name="respect-order", run=_by_order),
 )

@@ -17,7 +17,7 @@ from ...formulations.partition import asked_milp
 from ...formulations.partition.data import partition_data
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
-from ..parts import BOUND, PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .branch_price import refused_by_prices, solve_branch_price
 from .chain import solve_chain
@@ -89,22 +89,16 @@ def _seconds_of_milp(problem: Partition) -> float:
 
 
 def _published(name: str, run: str) -> Part:
-    return Part(
-        name=name,
-        run=f".partition.{run}",
-        gives=PLAN,
-        refuses=_cuts_serve,
-        seconds=_seconds_of_cuts,
-    )
+    return Part(name=name, run=f".partition.{run}", refuses=_cuts_serve, seconds=_seconds_of_cuts)
 
 
 PARTS = (
-    Part(name="expert", run=".partition.published:solve_expert", gives=PLAN, first=True),
+    Part(name="expert", run=".partition.published:solve_expert", first=True),
     Part(name="chain", run=_chain, refuses=_no_cuts, seconds=_seconds_of_cuts),
     Part(name="ideals", run=solve_ideals, refuses=_no_ideals, seconds=_seconds_of_cuts),
     Part(name="branch-price", run=_prices, refuses=refused_by_prices, seconds=_seconds_of_prices),
-    Part(name="cuts of a path", run=_paths, gives=BOUND, refuses=_no_latency),
-    Part(name="serial", run=solve_serial, gives=PLAN, refuses=_no_latency),
+    Part(name="cuts of a path", run=_paths, refuses=_no_latency),
+    Part(name="serial", run=solve_serial, refuses=_no_latency),
     _published("torchgpipe", "published:solve_torchgpipe"),
     _published("pipedream", "chain:solve_pipedream"),
     _published("alpa", "chain:solve_alpa"),

@@ -15,7 +15,7 @@ from ...formulations.peak.data import peak_data
 from ...models.errors import UsageError
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
-from ..parts import BOUND, PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .pieces import anneal, offer_greedy, probe, raise_by_cuts, search, solve_model, walk
 from .search.state_space import MASK_LIMIT
@@ -73,14 +73,13 @@ _ORDERS, _CLOSURES = ".peak.orders.order_kernel", ".flows.closure_kernel"
 
 PARTS = (
     Part(name="greedy orders", run=offer_greedy, first=True),
-    Part(name="cut", run=raise_by_cuts, gives=BOUND, seconds=_seconds_of_proof),
-    Part(name="local search", run=anneal, gives=PLAN, seconds=_seconds_of_search, kernels=(_ORDERS,)),
-    Part(name="walk", run=walk, gives=PLAN, seconds=_seconds_of_search, refuses=_too_large_for_masks),
+    Part(name="cut", run=raise_by_cuts, seconds=_seconds_of_proof),
+    Part(name="local search", run=anneal, seconds=_seconds_of_search, kernels=(_ORDERS,)),
+    Part(name="walk", run=walk, seconds=_seconds_of_search, refuses=_too_large_for_masks),
     Part(name="executed sets", run=search, seconds=_seconds_of_proof),
     Part(
         name="probing",
         run=probe,
-        gives=BOUND,
         seconds=_seconds_of_probing,
         refuses=_too_large_for_masks,
         kernels=(_CLOSURES,),

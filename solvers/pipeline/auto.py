@@ -13,7 +13,7 @@ from ...formulations.pipeline import intervals_cpsat
 from ...models.errors import UsageError
 from ...models.problems.pipeline import Pipeline
 from ..context import Context, Outcome
-from ..parts import PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .exact import solve_intervals
 from .rules import RULES, offer_rule, raise_first_bound
@@ -45,7 +45,7 @@ def _intervals(problem: Pipeline, context: Context) -> Outcome:
 
 
 PARTS = (
-    *(Part(name=rule, run=partial(_by_rule, rule), gives=PLAN) for rule in RULES),
+    *(Part(name=rule, run=partial(_by_rule, rule)) for rule in RULES),
     Part(
         name="cpsat",
         run=_intervals,

@@ -27,7 +27,7 @@ from ...formulations.placement.states import empty_and_far
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..method import RunFunction
-from ..parts import BOUND, PLAN, Part, refusal
+from ..parts import Part, refusal
 from ..portfolio import run
 from ..registry import find_method
 from . import pieces
@@ -40,7 +40,7 @@ from .parts import DECLARED, Refuses, beyond_planner, either, seconds_of_planner
 from .policies import autoswap, belady, deeptm, deepum, flexgen
 from .policies.first_touch import solve_first_touch
 from .reductions.outer_tiers import too_fast
-from .rerunning.search import parts_of_reruns
+from .rerunning.search import RETURNS, parts_of_reruns
 from .serial.search import solve_serial
 from .slots.bytes import solve_slots
 from .tmof.method import solve_tmof
@@ -56,8 +56,8 @@ def solve_auto(problem: Placement, context: Context) -> Outcome:
 
 
 def solve_plans(problem: Placement, context: Context) -> Outcome:
-    """Do the same without what takes time for bounds alone: they would be those of one order."""
-    return _solve(problem, context, [part for part in PARTS if part.first or part.gives is not BOUND])
+    """Do the same without parts that take time for bounds alone, which would be those of one order."""
+    return _solve(problem, context, [part for part in PARTS if part.name not in (PRICES, RETURNS)])
 
 
 def solve_orders(problem: Placement, context: Context) -> Outcome:
@@ -79,24 +79,18 @@ def _as_declared(name: str, run: RunFunction, *checks: Refuses, **declared: Any)
 
 def _policy(name: str, decide: pieces.Decide, *checks: Refuses, **declared: Any) -> Part:
     run = pieces.following(decide)
-    return _as_declared(name, run, *checks, gives=PLAN, supports=SIMULATED, **declared)
+    return _as_declared(name, run, *checks, supports=SIMULATED, **declared)
 
 
-_planner = partial(Part, gives=PLAN, supports=PLANNED, refuses=beyond_planner)
-_lines = partial(Part, gives=PLAN, supports=STATES & ~Trait.PERIOD, refuses=empty_and_far)
+_planner = partial(Part, supports=PLANNED, refuses=beyond_planner)
+_lines = partial(Part, supports=STATES & ~Trait.PERIOD, refuses=empty_and_far)
 _replicas = partial(Part, supports=IN_ORDER, needs=Trait.REPLICAS)
 
 PARTS = (
-    Part(
-        name="bounds at once",
-        run=raise_first_bounds,
-        gives=BOUND,
-        supports=IN_ORDER | Trait.RERUN,
-        first=True,
-    ),
+    Part(name="bounds at once", run=raise_first_bounds, supports=IN_ORDER | Trait.RERUN, first=True),
     _policy("deepum", deepum.decide, pieces.few_ops, first=True),
     _planner(name="first plan", run=pieces.plan_first, first=True),
-    Part(name=PRICES, run=raise_by_prices, gives=BOUND, supports=SAMPLED, refuses=too_fast),
+    Part(name=PRICES, run=raise_by_prices, supports=SAMPLED, refuses=too_fast),
     _policy("belady", belady.decide),
     _policy("flexgen", flexgen.decide, pieces.no_weights),
     _policy("flexgen, early", partial(flexgen.decide, early=True), pieces.no_weights),
@@ -104,19 +98,19 @@ PARTS = (
     _policy("deeptm", partial(deeptm.decide, trials=8)),
     _policy("autoswap", autoswap.decide),
     _as_declared("slot-lp", solve_slots, supports=STATES & ~Trait.MODES, seconds=pieces.seconds_of_slots),
-    _as_declared("local-search", pieces.search_locally, gives=PLAN, supports=SIMULATED),
+    _as_declared("local-search", pieces.search_locally, supports=SIMULATED),
     _lines(name="lines", run=pieces.anneal_lines),
     _lines(name="lines, anew", run=partial(pieces.anneal_lines, anew=True)),
     _as_declared("cpsat", pieces.solve_whole, needs=Trait.WHOLE, seconds=pieces.seconds_of_intervals),
-    _replicas(name="bounds of replicas", run=pieces.bound_replicas, gives=BOUND, first=True),
+    _replicas(name="bounds of replicas", run=pieces.bound_replicas, first=True),
     _replicas(name="replicas in step", run=pieces.one_replica(solve_auto, in_turn=False)),
     _replicas(
         name="replicas in turn",
         run=pieces.one_replica(solve_auto, in_turn=True),
         refuses=pieces.in_step_only,
     ),
-    _as_declared("first-touch", pieces.where_none(solve_first_touch), gives=PLAN),
-    _as_declared("serial", pieces.where_none(solve_serial), gives=PLAN),
+    _as_declared("first-touch", pieces.where_none(solve_first_touch)),
+    _as_declared("serial", pieces.where_none(solve_serial)),
     _as_declared("in-place", solve_in_place),
     _as_declared(
         "autotm-async",

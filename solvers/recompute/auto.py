@@ -24,7 +24,7 @@ from typing import Any
 
 from ...models.problems.recompute import Recompute
 from ..context import Context, Outcome
-from ..parts import PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from .blocks.rockmate import solve_rockmate
 from .chains.chain import why_no_chain
@@ -101,34 +101,25 @@ def _of_graphs(name: str, run: Any, seconds: Any = _by_ops, **more: Any) -> Part
 
 PARTS = (
     Part(name="store-all", run=solve_store_all, first=True),
-    Part(
-        name="chain",
-        run=solve_hetero_chain,
-        gives=PLAN,
-        first=True,
-        refuses=why_no_chain,
-        kernels=CHAIN_KERNELS,
-    ),
+    Part(name="chain", run=solve_hetero_chain, first=True, refuses=why_no_chain, kernels=CHAIN_KERNELS),
     Part(
         name="chain with tiers",
         run=offer_with_tiers,
-        gives=PLAN,
         first=True,
         refuses=lambda problem: without_tiers(problem) or why_no_chain(problem),
         kernels=CHAIN_KERNELS,
     ),
-    _of_graphs("rules", offer_by_rules, _by_evictions, gives=PLAN),
+    _of_graphs("rules", offer_by_rules, _by_evictions),
     _of_graphs("worst moment", round_worst_moment, share=0.4),
     _of_graphs("least need", prove_that_none_fits),
-    _of_graphs("annealing", anneal_best, gives=PLAN),
+    _of_graphs("annealing", anneal_best),
     _of_graphs("moments", bound_by_moments, _by_programs, pauses=False),
-    _of_graphs("rockmate", solve_rockmate, _by_programs, gives=PLAN, options=BLOCKS),
-    _of_graphs("hiremate", solve_parts_of_parts, _by_pairs, gives=PLAN, pauses=False, options=PARTS_OF_PARTS),
+    _of_graphs("rockmate", solve_rockmate, _by_programs, options=BLOCKS),
+    _of_graphs("hiremate", solve_parts_of_parts, _by_pairs, pauses=False, options=PARTS_OF_PARTS),
     _of_graphs(
         "tw-remat",
         ".recompute.heuristics.treewidth:solve_tw_remat",
         _by_pairs,
-        gives=PLAN,
         options={"decomposition": "both"},
     ),
     _of_graphs("intervals", retain, _by_pairs, pauses=False),
@@ -144,6 +135,6 @@ def _other_orders() -> tuple[Part, ...]:
     best = BestOrder()
     chosen = tuple(part for part in PARTS if part.name in IN_ANOTHER_ORDER)
     return (
-        _of_graphs("orders", best.search, gives=PLAN),
-        _of_graphs("another order", partial(best.follow, chosen), _by_ops, gives=PLAN),
+        _of_graphs("orders", best.search),
+        _of_graphs("another order", partial(best.follow, chosen), _by_ops),
     )

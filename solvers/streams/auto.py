@@ -25,7 +25,7 @@ from ..distributed.auto import TERMS_PER_SECOND, parts_of
 from ..makespan.methods import ALL
 from ..method import RunFunction
 from ..parallel.adding import MOST_OPS as RULED
-from ..parts import PLAN, Part
+from ..parts import Part
 from ..portfolio import run
 from . import pieces
 from .bounds import raise_first_bound
@@ -105,13 +105,13 @@ def _no_rates(problem: Streams) -> str:
 
 
 def _hios(name: str, run: RunFunction) -> Part:
-    return Part(name=name, run=run, gives=PLAN, options={"window": WINDOW})
+    return Part(name=name, run=run, options={"window": WINDOW})
 
 
 STAGES = (
-    Part(name="greedy", run=solve_greedy, gives=PLAN, first=True),
-    Part(name="one at a time", run=pieces.offer_one_at_a_time, gives=PLAN),
-    Part(name="ios, pruned", run=_pruned, gives=PLAN, refuses=_many_ops),
+    Part(name="greedy", run=solve_greedy, first=True),
+    Part(name="one at a time", run=pieces.offer_one_at_a_time),
+    Part(name="ios, pruned", run=_pruned, refuses=_many_ops),
     Part(
         name="ios, all endings",
         run=solve_ios,
@@ -122,15 +122,15 @@ STAGES = (
 """Of contention that prices stages."""
 
 STREAMS = (
-    Part(name="orders", run=pieces.offer_orders, gives=PLAN, refuses=_memory),
-    Part(name="edges by rule", run=pieces.offer_with_edges, gives=PLAN, refuses=_edges_for_nothing),
-    Part(name="one stream", run=pieces.offer_only_stream, gives=PLAN),
+    Part(name="orders", run=pieces.offer_orders, refuses=_memory),
+    Part(name="edges by rule", run=pieces.offer_with_edges, refuses=_edges_for_nothing),
+    Part(name="one stream", run=pieces.offer_only_stream),
     Part(name="makespan", run=pieces.solve_by_makespan, kernels=ALL, refuses=_contends),
 )
 """Of one device whose streams are orders."""
 
 DEVICES = (
-    Part(name="one device", run=pieces.offer_on_one_device, gives=PLAN, refuses=_memory),
+    Part(name="one device", run=pieces.offer_on_one_device, refuses=_memory),
     _hios("hios-lp", solve_lp),
     _hios("hios-mr", solve_mr),
 )

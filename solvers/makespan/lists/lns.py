@@ -19,7 +19,7 @@ import numpy as np
 from ....models.errors import UsageError
 from ....models.problems.makespan import Makespan
 from ...context import Context, Outcome
-from ...parts import PLAN, Part
+from ...parts import Part
 from ...portfolio import run
 from .method import Started, TimeIsUp, begin, ended, no_tree, rankings, relaxed_tree, scheduled, several_kinds
 from .windows import improve_by_windows
@@ -46,7 +46,7 @@ def solve_lns(problem: Makespan, context: Context) -> Outcome:
 
 def large_parts(started: Started, windows: int) -> tuple[Part, ...]:
     """Return the searches for large graphs: each ends after so many windows or moves in vain."""
-    searches = partial(Part, gives=PLAN, seconds=seconds_of_lists)
+    searches = partial(Part, seconds=seconds_of_lists)
     return (
         searches(name="MemBooking", run=partial(search_booking, started, moves=windows), refuses=no_tree),
         searches(name="list schedules", run=partial(list_rankings, started), refuses=several_kinds),

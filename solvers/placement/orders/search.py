@@ -27,7 +27,7 @@ from ....models.plan import Plan
 from ....models.problems.peak import Peak
 from ....models.problems.placement import Placement
 from ...context import Context, Known, Outcome
-from ...parts import BOUND, PLAN, Part
+from ...parts import Part
 from ...peak.auto import solve_auto as solve_peak
 from ...peak.orders.greedy import greedy_orders
 from ..bounds.any_order import raise_order_bounds
@@ -83,13 +83,12 @@ def parts_of_orders(plans: Solve, orders: Solve) -> tuple[Part, ...]:
     """
     part = partial(Part, supports=IN_ORDER | FREEDOMS, needs=Trait.FREE_ORDER)
     return (
-        part(name="bounds of every order", run=bound_every_order, gives=BOUND, first=True),
-        part(name="own order", run=partial(place_own_order, solve=plans), gives=PLAN),
+        part(name="bounds of every order", run=bound_every_order, first=True),
+        part(name="own order", run=partial(place_own_order, solve=plans)),
         part(name="least peak", run=partial(place_least_peak, solve=plans)),
         part(
             name="search over orders",
             run=partial(place_best_order, solve=plans),
-            gives=PLAN,
             supports=PLANNED | FREEDOMS,
             refuses=beyond_planner,
             seconds=seconds_of_planner,

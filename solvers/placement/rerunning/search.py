@@ -33,7 +33,7 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ....models.problems.recompute import Answer, Recompute
 from ...context import Context, Known, Outcome
-from ...parts import BOUND, PLAN, Part
+from ...parts import Part
 from ...recompute.chains.chain import is_taped
 from ...registry import unserved
 from ..bounds.returns import raise_by_returns
@@ -53,6 +53,8 @@ BOUNDED_PER_SECOND = 200
 """Ops of a graph whose first linear program is built and solved in a second: measured on 84 to 516 ops."""
 OPS_PER_SECOND = 5_000
 """Ops of a graph that the planner places, or recomputation has a first schedule of, in a second."""
+RETURNS = "returns"
+"""Name of the part that raises the bound and makes no plans."""
 
 
 def parts_of_reruns(auto: Solve, plans: Solve) -> tuple[Part, ...]:
@@ -65,19 +67,16 @@ def parts_of_reruns(auto: Solve, plans: Solve) -> tuple[Part, ...]:
     """
     pofo = DECLARED["pofo"]
     again = partial(Part, supports=AGAIN, needs=Trait.RERUN)
-    search = partial(again, gives=PLAN, refuses=beyond_planner, seconds=seconds_of_planner)
     return (
-        replace(pofo, gives=PLAN),
+        pofo,
         again(
             name="each op once",
             run=partial(place_each_once, solve=auto),
-            gives=PLAN,
             supports=IN_ORDER & ~Trait.ONCE | Trait.RERUN,
         ),
         again(
             name="every forward saves",
             run=partial(place_saving, solve=auto),
-            gives=PLAN,
             supports=pofo.supports,
             refuses=either(_not_taped, pofo.refuses),
         ),
@@ -87,18 +86,21 @@ def parts_of_reruns(auto: Solve, plans: Solve) -> tuple[Part, ...]:
             supports=AGAIN | Trait.ONE_TIER,
             needs=Trait.RERUN | Trait.ONE_TIER,
         ),
-        search(name="by price", run=partial(place_by_price, solve=plans)),
+        again(
+            name="by price",
+            run=partial(place_by_price, solve=plans),
+            refuses=beyond_planner,
+            seconds=seconds_of_planner,
+        ),
         again(
             name="recomputed",
             run=partial(place_recomputed, solve=plans),
-            gives=PLAN,
             supports=AGAIN | Trait.CROSS_CAP,
             seconds=seconds_of_planner,
         ),
         again(
-            name="returns",
+            name=RETURNS,
             run=bound_by_returns,
-            gives=BOUND,
             supports=AGAIN | Trait.CROSS_CAP,
             seconds=lambda problem: len(problem.graph.ops) / BOUNDED_PER_SECOND,
             pauses=False,
