@@ -35,8 +35,10 @@ import re
 import stat
 import sys
 import tempfile
+from collections import namedtuple
 from collections.abc import Callable
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -123,6 +125,23 @@ def record(**fields: str) -> Any:
         raise ValueError(f"record: found fields {taken}, expected none that every row of numpy has already")
     rows = np.dtype([(name, np.int64) for name in fields], align=True)
     return np.dtype((np.record, rows))
+
+
+def rows(**described: str | tuple[int, str]) -> Any:
+    """Return by name the number of the rows of a table, 64-bit integers: ``table[ROWS.name, k]``.
+
+    Parameters
+    ----------
+    described
+        By name, what it says, in which unit; with the number of rows where it has several.
+
+    Examples
+    --------
+    >>> rows(size="by tensor, bytes", queue=(8, "by place: tensors"), time="ns")
+    Rows(size=0, queue=1, time=9)
+    """
+    counts = [1 if isinstance(x, str) else x[0] for x in described.values()]
+    return namedtuple("Rows", described)(*accumulate(counts[:-1], initial=0))  # type: ignore[misc]
 
 
 def kernels_of(module: str) -> list[Any]:
