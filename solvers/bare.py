@@ -13,8 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..formulations.minio import joint_cpsat
 from ..formulations.model import Formulation
 from ..formulations.parallel import cut_milp, edges_milp, network
-from ..formulations.placement.slots import pieces
-from ..formulations.placement.slots import whole_milp as slots_milp
+from ..formulations.placement.slots import pieces, whole_milp
 from ..formulations.placement.states import state_data
 from ..formulations.placement.whole import sequence, windows_cpsat
 from ..models.problems.problem import Problem
@@ -72,7 +71,7 @@ def windows(problem: Any) -> tuple[Formulation, Any]:
 def slots(problem: Any) -> tuple[Formulation, Any]:
     """Return the slot model of whole tensors."""
     data = state_data(problem)
-    return slots_milp, slots_milp.build(pieces.coarse(data), most=sequence.longest_stall(data), upper=False)
+    return whole_milp, whole_milp.build(pieces.coarse(data), most=sequence.longest_stall(data), upper=False)
 
 
 def trees(problem: Any) -> tuple[Formulation, Any]:

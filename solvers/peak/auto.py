@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from ...formulations.peak import steps_cpsat as peak_cpsat_steps
+from ...formulations.peak import steps_cpsat
 from ...formulations.peak.data import peak_data
 from ...models.errors import UsageError
 from ...models.problems.peak import Peak
@@ -66,7 +66,7 @@ def _unstated(problem: Peak) -> str:
 
 
 def _seconds_of_model(problem: Peak) -> float:
-    return peak_cpsat_steps.size(peak_data(problem)).terms / TERMS_PER_SECOND
+    return steps_cpsat.size(peak_data(problem)).terms / TERMS_PER_SECOND
 
 
 _ORDERS, _CLOSURES = ".peak.orders.order_kernel", ".flows.closure_kernel"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...formulations.placement.slots import bytes_lp as slots_lp
+from ...formulations.placement.slots import bytes_lp
 from ...formulations.placement.states import state_data
 from ...formulations.placement.whole import windows_cpsat
 from ...models.plan import Plan
@@ -72,7 +72,7 @@ def in_step_only(problem: Placement) -> str:
 
 def seconds_of_slots(problem: Placement) -> float:
     """Estimate when `slot-lp` has a first solution."""
-    return float((slots_lp.size(state_data(problem)).terms / TERMS_OF_SECOND) ** 1.5)
+    return float((bytes_lp.size(state_data(problem)).terms / TERMS_OF_SECOND) ** 1.5)
 
 
 def seconds_of_intervals(problem: Placement) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ....formulations.placement.autotm import walks_milp as autotm_milp
+from ....formulations.placement.autotm import walks_milp
 from ....formulations.placement.autotm.data import Form, autotm_data, granule
 from ....formulations.placement.autotm.walks_milp import Steps
 from ....models.errors import UsageError
@@ -150,14 +150,14 @@ def _milp(
     """Solve the MILP of some steps, with sizes rounded up (`fits`) or down unless they are exact."""
     data, known = dual.arrays.data, dual.solution()
 
-    def build() -> autotm_milp.AutotmModel:
-        built = autotm_milp.build(data, steps, lambda: context.expired, fits=fits)
+    def build() -> walks_milp.AutotmModel:
+        built = walks_milp.build(data, steps, lambda: context.expired, fits=fits)
         if known is not None:
-            autotm_milp.suggest(built, *known)
+            walks_milp.suggest(built, *known)
         return built
 
-    def plan(built: autotm_milp.AutotmModel, value: Callable[[Any], float]) -> Any:
-        found = emit(problem, data, *autotm_milp.decode(built, value))
+    def plan(built: walks_milp.AutotmModel, value: Callable[[Any], float]) -> Any:
+        found = emit(problem, data, *walks_milp.decode(built, value))
         return None if not (exact or fits) and problem.judge(found).violations else found
 
     def note(units: int) -> int:
@@ -168,7 +168,7 @@ def _milp(
 
     return solve_model(
         context,
-        autotm_milp,
+        walks_milp,
         build,
         what=f"AutoTM's model of {len(data.items)} tensors and {data.n} ops",
         size=None,

@@ -13,8 +13,7 @@ from functools import partial
 from typing import ClassVar
 
 from ....formulations.model import BuildTimeout, ticker
-from ....formulations.placement.slots import rounded_cpsat as slots_near_cpsat
-from ....formulations.placement.slots import rounded_milp as slots_near_milp
+from ....formulations.placement.slots import rounded_cpsat, rounded_milp
 from ....formulations.placement.slots.rounded import Near, near
 from ....formulations.placement.states import StateData
 from ....models.problems.placement import Placement
@@ -73,10 +72,10 @@ def by_highs(
     model: Near, own: Context, answer: Callable[[list[int] | None], Stalled | None], base: int, every: bool
 ) -> None:
     """Solve the MILP."""
-    built = slots_near_milp.build(model)
+    built = rounded_milp.build(model)
 
-    def read(value: slots_near_milp.Value) -> Stalled | None:
-        return answer(slots_near_milp.decode(built, value))
+    def read(value: rounded_milp.Value) -> Stalled | None:
+        return answer(rounded_milp.decode(built, value))
 
     settings = {"mip_max_nodes": NODES[every]}
     to_objective = partial(int.__add__, base)
@@ -89,10 +88,10 @@ def by_cpsat(
     """Solve the model of CP-SAT, whose linear relaxation is nearly exact; none whose sums leave 64 bits."""
     if any(DISTANCE * sum(map(abs, a)) + abs(low) >= LARGEST for _, a, low in model.rows):
         return
-    built = slots_near_cpsat.build(model)
+    built = rounded_cpsat.build(model)
 
-    def read(value: slots_near_cpsat.Value) -> Stalled | None:
-        return answer(slots_near_cpsat.decode(built, value))
+    def read(value: rounded_cpsat.Value) -> Stalled | None:
+        return answer(rounded_cpsat.decode(built, value))
 
     settings = {"linearization_level": "2", "max_deterministic_time": WORK[every]}
     solve_cpsat(built.model, own, decode=read, to_objective=lambda cost: base + cost, defaults=settings)

@@ -5,7 +5,7 @@
 2. The upper model on one piece per run and stall gives an order; its timing is a plan. Where there are many
    absences, local search on the simulator follows.
 3. The lower model gives a bound, and each of its solutions an order, whose timing may be a better plan.
-4. Where its best solution holds more than fits, pieces are cut (`slots_milp.finer`), and 3 is
+4. Where its best solution holds more than fits, pieces are cut (`whole_milp.finer`), and 3 is
    repeated, from the best plan, as long as there is time and an absence.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ....formulations.placement.slots import whole_milp as slots_milp
+from ....formulations.placement.slots import whole_milp
 from ....formulations.placement.slots.order import neighbours, order
 from ....formulations.placement.slots.pieces import Cut, coarse
 from ....formulations.placement.slots.whole_milp import SlotMilp, build, crowded, finer, size
@@ -76,7 +76,7 @@ def solve_slot_milp(problem: Placement, context: Context) -> Outcome:
     cut = coarse(data)
     refused = refuse_if_too_large(
         size(cut),
-        bytes_per_term=slots_milp.BYTES_PER_TERM,
+        bytes_per_term=whole_milp.BYTES_PER_TERM,
         context=context,
         what="the slot model for whole tensors",
     )
@@ -196,7 +196,7 @@ class _SlotSearch:
             note(units)
             return 0
 
-        return run_model(own, slots_milp, built, decode=decode, to_objective=to_objective)
+        return run_model(own, whole_milp, built, decode=decode, to_objective=to_objective)
 
     def _time(self, best_order: Order, beside: bool) -> None:
         """Offer the plan of an order, and of better ones around it where there are few copies."""

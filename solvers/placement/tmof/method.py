@@ -27,7 +27,7 @@ from ....formulations.placement.lanes import Lane, is_closed, is_scattered, lane
 from ....formulations.placement.slots.bytes_lp import BYTES_PER_TERM, size
 from ....formulations.placement.slots.pieces import coarse
 from ....formulations.placement.states import StateData, state_data
-from ....formulations.placement.tmof import swaps_milp as tmof_milp
+from ....formulations.placement.tmof import swaps_milp
 from ....formulations.placement.tmof.paths import decode
 from ....formulations.placement.tmof.slots import alike, joint_rate, shares
 from ....formulations.placement.tmof.whole import order_of
@@ -95,7 +95,7 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     if form is not None and len(problem.machine.processors) == 1:  # every plan is in step with itself
         context.raise_bound(form, kind="slot model")
     if share == "oblivious":
-        outcome = _solve(problem, context, parts, data[:1], tmof_milp.build)
+        outcome = _solve(problem, context, parts, data[:1], swaps_milp.build)
         return replace(outcome, detail=f"{outcome.detail}, each GPU for itself{known}", facts=facts)
     token = share in ("bidirectional", "both")
     limits: Sequence[int | None] = (None,)
@@ -103,7 +103,7 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
         limits = sorted({1, -(-len(parts) // 2)})
     for limit in limits:
         groups = problem.machine.groups
-        statement = partial(tmof_milp.build, lanes=parts, groups=groups, disjoint=limit, token=token)
+        statement = partial(swaps_milp.build, lanes=parts, groups=groups, disjoint=limit, token=token)
         outcome = _solve(problem, context, parts, data, statement)
         if limit is not None:
             outcome = replace(outcome, detail=f"{outcome.detail}, intervals swapped by at most {limit} GPUs")
@@ -123,7 +123,7 @@ def plan_of_swaps(
     problem: Placement,
     parts: Sequence[Lane],
     data: Sequence[StateData],
-    built: tmof_milp.TmofModel,
+    built: swaps_milp.TmofModel,
     value: Callable[[Any], float],
 ) -> Any:
     """Return the plan of a solution; None if it fits within a solver's tolerances only.
@@ -179,7 +179,7 @@ def _solve(
     context: Context,
     parts: Sequence[Lane],
     data: Sequence[StateData],
-    build: Callable[..., tmof_milp.TmofModel],
+    build: Callable[..., swaps_milp.TmofModel],
 ) -> Outcome:
     """Solve a program of all GPUs, or of one whose plan all follow.
 
@@ -188,7 +188,7 @@ def _solve(
     known = context.bound or 0
     misfits = list[str]()
 
-    def plan(built: tmof_milp.TmofModel, value: Callable[[Any], float]) -> Any:
+    def plan(built: swaps_milp.TmofModel, value: Callable[[Any], float]) -> Any:
         exact = [*data, *[data[0]] * (len(parts) - len(data))]
         found = plan_of_swaps(problem, parts, exact, built, value)
         if found is None:
@@ -204,10 +204,10 @@ def _solve(
         reduced = [_with_reserve(x, reserve) for x in data]
         outcome = solve_model(
             context,
-            tmof_milp,
+            swaps_milp,
             partial(build, reduced, expired=lambda: context.expired),
             what="TMOF's model",
-            size=tmof_milp.size(data),
+            size=swaps_milp.size(data),
             decode=plan,
             to_objective=lambda units: min(math.floor(units), known),
         )
