@@ -10,6 +10,8 @@ from .errors import UsageError
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _FACTORS: dict[str, int] = {unit.lower(): 1024**k for k, unit in enumerate(BINARY)}
 _FACTORS |= {unit: 1000**k for k, unit in enumerate(("", "kb", "mb", "gb", "tb", "pb"))}
+MIB, GIB = 2**20, 2**30
+"""Bytes of a MiB and of a GiB."""
 SECOND = 10**9
 """Nanoseconds of a second: durations are in ns, rates in bytes per second."""
 

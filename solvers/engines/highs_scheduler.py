@@ -38,29 +38,24 @@ def run_in_turn(highs: Any, seconds: Callable[[], float], *, limit: bool = True,
     silent
         Whether it may print nothing.
     """
-    if not _turn.acquire(timeout=min(max(0.0, seconds()), threading.TIMEOUT_MAX)):
-        return False
-    try:
+    with one_turn(seconds()) as ours:
         left = seconds()
-        if left <= 0:
+        if not ours or left <= 0:
             return False
         if limit and math.isfinite(left):
             highs.setOptionValue("time_limit", left)
-        highs.resetGlobalScheduler(True)
         with _silent() if silent else contextlib.nullcontext():
             highs.run()
-    finally:
-        _turn.release()
     return True
 
 
 @contextlib.contextmanager
-def turn_of_another(seconds: float) -> Iterator[bool]:
-    """Hold the turn, with a new scheduler, while other code runs HiGHS; yield False if the time was up.
+def one_turn(seconds: float) -> Iterator[bool]:
+    """Let nobody else run HiGHS, which has a new scheduler; yield False if the time was up before.
 
     Examples
     --------
-    >>> with turn_of_another(1.0) as ours:
+    >>> with one_turn(1.0) as ours:
     ...     ours
     True
     """
@@ -70,7 +65,7 @@ def turn_of_another(seconds: float) -> Iterator[bool]:
         yield False
         return
     try:
-        highspy.Highs().resetGlobalScheduler(True)
+        highspy.Highs.resetGlobalScheduler(True)
         yield True
     finally:
         _turn.release()

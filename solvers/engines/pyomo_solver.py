@@ -19,7 +19,7 @@ from ...models.errors import BackendUnavailable, InstanceError
 from ..context import Context, Outcome
 from . import highs_scaling
 from .highs import Value, integer_bound, objective_of, read_program
-from .highs_scheduler import turn_of_another
+from .highs_scheduler import one_turn
 from .logs import check_log
 
 SOLVERS = (
@@ -174,7 +174,7 @@ def _results(name: str, model: Any, context: Context, limit: float, **settings: 
     from pyomo.common.errors import ApplicationError
     from pyomo.environ import SolverFactory
 
-    turn = turn_of_another(limit) if "highs" in name else contextlib.nullcontext(True)
+    turn = one_turn(limit) if "highs" in name else contextlib.nullcontext(True)
     try:
         with turn as ours, _logged(context):
             if not ours:

@@ -19,14 +19,13 @@ from itertools import product
 import lowtide as lt
 
 from ....instances import load_problem
+from ....models.units import MIB
 from ....solvers.placement.policies.tmof_online import SHARES
 from ....solvers.placement.reductions.replicas.runtime import carry_out
 from ....solvers.placement.reductions.replicas.share import Replicas, replicas
 from ...tables.spec import Column, Fields, Row, TableSpec
 from ..running import Case
 
-MIB = 2**20
-"""Bytes of a MiB: the unit of the devices' sizes."""
 SQUEEZENET = "onnx:squeezenet?train=1&batch=64"
 GRAPHS = (
     ("SqueezeNet, 14 blocks", f"{SQUEEZENET}&blocks=14", (1300, 1000)),

@@ -9,11 +9,10 @@ from typing import Any
 
 from ....instances import load_problem
 from ....models.problems.placement import Placement
+from ....models.units import GIB
 from ...tables.spec import Column, Row, TableSpec
 from ..running import by_instance, seconds_of
 
-GIB = 2**30
-"""Bytes of a GiB: the unit of the columns."""
 TABLE = TableSpec(
     (
         Column("workload"),

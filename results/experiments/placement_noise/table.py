@@ -26,8 +26,9 @@ import lowtide as lt
 
 from ....instances import load_problem
 from ....models.plan import Plan
+from ....models.units import MIB
 from ....solvers.placement.planner.method import planned, portfolio
-from ....solvers.placement.planner.setting import MIB, Setting
+from ....solvers.placement.planner.setting import Setting
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import Case, apart, say

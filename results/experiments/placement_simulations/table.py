@@ -16,6 +16,7 @@ from functools import partial
 import lowtide as lt
 
 from ....instances import load_problem
+from ....models.units import MIB
 from ....solvers.placement.policies import belady
 from ....solvers.placement.policies.local_search import CHUNKS, FINEST
 from ....solvers.placement.simulator.problem import simulated_problem
@@ -24,8 +25,6 @@ from ...tables.spec import Column, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import Case
 
-MIB = 2**20
-"""Bytes of a MiB: chunks are multiples of it."""
 CHAINS = (50, 200)
 """Lengths of the drawn chains, in ops."""
 POLICIES = ("belady", "autoswap", "g10")

@@ -65,9 +65,9 @@ from .choosing import chosen_modes
 from .setting import Setting
 
 SHORT_HORIZON = 2 * 10**9
-"""Nanoseconds that the forecast of a setting looks ahead at least."""
+"""Nanoseconds before its use from which on a tensor comes back from the host, where it comes late."""
 ENDLESS_HORIZON = 10**15
-"""Nanoseconds of a forecast that looks over the whole run: more than any run takes."""
+"""The same where it comes as soon as it can: more than any run takes."""
 
 PARTS = 512
 """Of a small device: larger chunks are too coarse for it."""
@@ -76,7 +76,7 @@ FINER = (0.5, 0.25, 2.0)
 COARSE = 4
 """Chunks of the first plan, in those of the first round."""
 AGAIN = 2
-"""Settings of the first round that later rounds try again, with finer chunks."""
+"""Best settings of the first round, which are tried again at the chunks of `FINER`."""
 
 NO_TIME = "no time to make a plan, or to judge it"
 

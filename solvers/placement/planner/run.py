@@ -9,6 +9,7 @@ import numpy as np
 from ....models.graph import Accounting
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
+from ....models.units import GIB, MIB
 from ...engines.arrays import Records
 from ..world.channels import (
     DEVICE,
@@ -28,12 +29,10 @@ from ..world.channels import (
 from ..world.chunks import coarse_enough
 from .emission import emitted_plan
 from .planner_kernel import simulate
-from .setting import MIB, Setting
+from .setting import Setting
 from .tables import CHANNEL, LOG, STATE, World
 from .workload import Workload, workload
 
-GIB = 2**30
-"""Bytes of a GiB, the unit of sizes in progress lines."""
 EVENTS = 256
 """After which the time is looked at."""
 ITERATIONS = 10

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MIB = 2**20
-"""Bytes of a MiB, the unit of sizes in details and progress lines."""
+from ....models.units import MIB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +18,7 @@ class Setting:
     lead
         Of a return, in sixteenths of the time that the tensor takes on its channel.
     horizon
-        ns that the host looks ahead.
+        ns before its use from which on a tensor comes back from the host.
     slots
         For staging; 0 for none.
     gate

@@ -31,12 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import Decisions, Simulation, simulate, stay
 from ..world.channels import HOST_IN, LOG_COPY, LOG_RUN
-from .follow import MIB, Candidates, follow
+from .follow import Candidates, follow
 
 Absences = NDArray[np.bool_]
 """Per absence of a problem, whether it is one of them."""

@@ -14,11 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.problem import SimulatedProblem
 from ..simulator.simulator import stay
-from .follow import MIB, Candidates, follow
+from .follow import Candidates, follow
 
 
 def decide(case: SimulatedProblem) -> Candidates:

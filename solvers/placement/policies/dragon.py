@@ -29,11 +29,12 @@ import numpy as np
 
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import stay
-from .follow import MIB, Candidates, follow
+from .follow import Candidates, follow
 
 
 def solve_dragon(problem: Placement, context: Context) -> Outcome:

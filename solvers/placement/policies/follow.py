@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from ....formulations.model import BuildTimeout
 from ....formulations.placement.bounds.releases import ideal_time
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..reductions.replicas.together import for_replicas
 from ..simulator.problem import SimulatedProblem, simulated_problem
@@ -14,9 +15,6 @@ from ..simulator.simulator import Decisions, Simulation, simulate
 
 Candidates = Iterable[tuple[str, Decisions]]
 """Variants of a policy, the preferred first, each with what it is called."""
-
-MIB = 2**20
-"""Bytes of a MiB, the unit of sizes in details and progress lines."""
 
 LATE_OPS = 20_000
 """Up to so many ops, decisions that stand when the time is up are carried out and judged within a second."""

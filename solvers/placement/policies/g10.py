@@ -44,12 +44,13 @@ from numpy.typing import NDArray
 
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import stay
 from ..world.channels import SCALE, SLOW_OUT, channel_back, channel_out
-from .follow import MIB, Candidates, follow
+from .follow import Candidates, follow
 from .loads import Outside, early_returns, forced_away, start_tier
 
 LINE = 99

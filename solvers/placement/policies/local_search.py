@@ -40,6 +40,7 @@ from ....formulations.model import BuildTimeout
 from ....formulations.placement.bounds.releases import ideal_time
 from ....models.arrays import Integers
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..reductions.replicas.together import for_replicas
 from ..simulator.problem import NEVER, SimulatedProblem, simulated_problem
@@ -60,8 +61,6 @@ FINEST, CHUNKS = 8, 256
 """Chunks have at least so many MiB, and at least such a part of the device."""
 SLICE = 50
 """Simulations between two lines of progress, and between two plans that are told."""
-MIB = 2**20
-"""Bytes of a MiB, the unit of sizes in details and progress lines."""
 
 
 @for_replicas

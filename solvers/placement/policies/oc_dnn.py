@@ -24,11 +24,12 @@ from dataclasses import replace
 import numpy as np
 
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import stay
-from .follow import MIB, Candidates, follow
+from .follow import Candidates, follow
 
 
 def solve_oc_dnn(problem: Placement, context: Context) -> Outcome:

@@ -40,12 +40,13 @@ from ....formulations.model import BuildTimeout, Tick
 from ....formulations.placement.bounds.releases import ideal_time
 from ....models.derived.reordered import in_order
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..reductions.orders import Order, crossed, mutated, of_first
 from ..simulator.problem import SimulatedProblem, simulated_problem
 from ..simulator.simulator import Decisions, simulate
 from .belady import evictions, leave_early
-from .follow import MIB, Candidates, DoesNotFit, follow
+from .follow import Candidates, DoesNotFit, follow
 from .slot_pools import Genome, Planner, Sizes
 
 Member = TypeVar("Member", bound=tuple[Any, ...])
@@ -55,7 +56,7 @@ Ordered = tuple[Order, Genome]
 SPREADS = (1.0, 1.1, 1.25, 1.5, 2.0, 4.0, float("inf"))
 """How many times larger than a size its class is at most, of the first plans."""
 MUTATION = 0.1
-"""Probability with which a plan of a generation is changed at random."""
+"""Probability of a change at random of each gene: an op's turn, a tensor's class, its slot."""
 FAILS = 1 << 62
 """Nanoseconds of a plan that fails: more than any plan takes."""
 SEARCH = 0.7

@@ -36,13 +36,14 @@ import numpy as np
 from ....formulations.model import BuildTimeout
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
+from ....models.units import MIB
 from ...context import Context, Outcome
 from ..reductions.replicas.runtime import carry_out
 from ..reductions.replicas.share import Replicas, replicas
 from ..reductions.replicas.together import raise_joint_bounds
 from ..simulator.problem import NEVER, SimulatedProblem, simulated_problem
 from ..simulator.simulator import Decisions, simulate, stay
-from .follow import MIB, NOT_DECIDED, follow
+from .follow import NOT_DECIDED, follow
 from .loads import Outside, add_load, early_returns, forced_away, start_tier
 
 SHARES = ("oblivious", "disjoint", "bidirectional", "both")

@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.autotm import walks_milp as autotm_milp
-from lowtide.formulations.placement.slots import rounded_cpsat as slots_near_cpsat
-from lowtide.formulations.placement.slots import rounded_milp as slots_near_milp
-from lowtide.formulations.placement.slots import whole_milp as slots_milp
+from lowtide.formulations.placement.autotm import walks_milp
+from lowtide.formulations.placement.slots import rounded_cpsat, rounded_milp, whole_milp
 from lowtide.formulations.placement.slots.pieces import coarse
 from lowtide.formulations.placement.states import state_data
-from lowtide.formulations.placement.tmof import swaps_milp as tmof_milp
+from lowtide.formulations.placement.tmof import swaps_milp
 from lowtide.formulations.placement.whole import intervals_cpsat as placement_cpsat
 from lowtide.formulations.placement.whole import sequence, windows_cpsat
 from tests.formulations.cases.case import Case, Verdict, solved, verdict_of
@@ -138,7 +136,7 @@ def autotm_battery() -> list[tuple[Any, Verdict | None]]:
 
 
 def autotm(formulation: ModuleType, problem: lt.Placement) -> Verdict:
-    return by_method("autotm-async", autotm_milp, rounds="0")(formulation, problem)[:1]
+    return by_method("autotm-async", walks_milp, rounds="0")(formulation, problem)[:1]
 
 
 def tmof_battery() -> list[tuple[Any, Verdict | None]]:
@@ -152,7 +150,7 @@ def tmof_battery() -> list[tuple[Any, Verdict | None]]:
 
 
 def tmof_shared(share: str) -> Callable[[ModuleType, Any], Verdict]:
-    return by_method("tmof", tmof_milp, share=share)
+    return by_method("tmof", swaps_milp, share=share)
 
 
 def tmof_in_turn() -> list[tuple[Any, Verdict | None]]:
@@ -163,11 +161,11 @@ CASES = [
     Case("placement intervals", placement_cpsat, intervals_battery, intervals, (9,), (2, 3, 4, 5, 6, 9)),
     Case("placement intervals in periods", placement_cpsat, periods_battery, intervals, (), (6, 7, 8)),
     Case("placement windows", windows_cpsat, windows_battery, windows),
-    Case("placement slots", slots_milp, slots_battery, slots),
-    Case("placement slots near, CP-SAT", slots_near_cpsat, near_battery, slots_near, (2,)),
-    Case("placement slots near, MILP", slots_near_milp, near_battery, slots_near, (2,)),
-    Case("placement autotm", autotm_milp, autotm_battery, autotm),
-    Case("placement tmof", tmof_milp, tmof_battery, by_method("tmof", tmof_milp), (), (1, 2, 3, 4, 5)),
-    Case("placement tmof disjoint", tmof_milp, tmof_in_turn, tmof_shared("disjoint"), (), (6,)),
-    Case("placement tmof bidirectional", tmof_milp, tmof_in_turn, tmof_shared("bidirectional"), (), (7,)),
+    Case("placement slots", whole_milp, slots_battery, slots),
+    Case("placement slots near, CP-SAT", rounded_cpsat, near_battery, slots_near, (2,)),
+    Case("placement slots near, MILP", rounded_milp, near_battery, slots_near, (2,)),
+    Case("placement autotm", walks_milp, autotm_battery, autotm),
+    Case("placement tmof", swaps_milp, tmof_battery, by_method("tmof", swaps_milp), (), (1, 2, 3, 4, 5)),
+    Case("placement tmof disjoint", swaps_milp, tmof_in_turn, tmof_shared("disjoint"), (), (6,)),
+    Case("placement tmof bidirectional", swaps_milp, tmof_in_turn, tmof_shared("bidirectional"), (), (7,)),
 ]

@@ -65,13 +65,7 @@ class _OneContext(Context):
         return value
 
     def raise_bound(
-        self,
-        value: int,
-        proof: str = "exact",
-        *,
-        kind: str | None = None,
-        evidence: Any = None,
-        averages: bool = False,
+        self, value: int, proof: str = "exact", *, kind: str | None = None, averages: bool = False, **of: Any
     ) -> None:
         """Take a bound."""
         super().raise_bound(value, proof, kind=kind)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import lowtide as lt
+from lowtide.models.units import MIB
 from lowtide.solvers.placement.policies import autoswap, belady, deeptm, deepum, flashneuron, g10
 from lowtide.solvers.placement.policies.autoswap import SCORES, scores, too_small, weighted
 from lowtide.solvers.placement.policies.belady import evictions
-from lowtide.solvers.placement.policies.follow import MIB
 from lowtide.solvers.placement.policies.g10 import Ledger
 from lowtide.solvers.placement.policies.loads import turn_of
 from lowtide.solvers.placement.simulator.problem import NEVER, simulated_problem
