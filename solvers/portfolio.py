@@ -23,7 +23,7 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 Without a limit each part runs to its end, in order: the result depends on nothing but the question.
 
 It ends when the gap is closed, when one part proves that there is no answer, with the time, or when all parts
-have ended by themselves. An exception in a part is told, and loses nothing that is known.
+have ended by themselves. An exception in a part is reported, and loses nothing that is known.
 
 With more threads than one, a part that is named in `beside` runs in a thread of its own all the while.
 """
@@ -76,7 +76,7 @@ class _Work:
     left_at: float = 0.0
     used: float = 0.0
     last: float = 0.0
-    told: float = 0.0
+    granted: float = 0.0
     rate: float = 0.0
     ended: bool = False
     outcomes: list[Outcome] = field(default_factory=list)
@@ -142,7 +142,7 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
             last = [
                 w
                 for w in works
-                if not (w.ended or w.part.pauses) and w.told < left and w.estimate <= AGAIN * left
+                if not (w.ended or w.part.pauses) and w.granted < left and w.estimate <= AGAIN * left
             ]
             if not last:
                 return
@@ -188,7 +188,7 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     clock = work.context.clock
     clock.paused += context.clock.now() - work.left_at
     clock.turn_ends = clock.now() + seconds if work.part.pauses else math.inf
-    before, start, work.told = (context.incumbent, context.bound), context.since(), seconds
+    before, start, work.granted = (context.incumbent, context.bound), context.since(), seconds
     count = len(work.outcomes)
     work.let.switch()
     work.left_at = context.clock.now()
@@ -198,9 +198,9 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     outcome = work.outcomes[-1] if len(work.outcomes) > count else None
     ended = "paused" if outcome is None else outcome.reason or ("refused" if outcome.refused else "done")
     if outcome is not None:
-        too_late = work.part.pauses and context.remaining() < AGAIN * work.used
+        no_time = work.part.pauses and context.remaining() < AGAIN * work.used
         too_soon = begins and AGAIN * taken < seconds * work.part.share  # it would do the same again
-        work.ended = outcome.reason != "time" or too_late or too_soon
+        work.ended = outcome.reason != "time" or no_time or too_soon
     detail = "" if outcome is None else outcome.refused or outcome.detail
     context.known.turns.append(Turn(work.part.name, start, taken, before, after, ended, detail))
     return taken
@@ -212,12 +212,12 @@ def _begin(work: _Work, problem: Any, context: Context, seconds: float) -> None:
     if part.kernels:
         context.prepare(part.kernels)
     clock = Clock(whole=whole, paused=whole.now(), ends=context.started + context.ends)
-    told = context.remaining() * part.share if part.pauses else min(seconds, context.remaining())
+    limit = context.remaining() * part.share if part.pauses else min(seconds, context.remaining())
     own = replace(
         context,
         clock=clock,
         started=clock.now(),
-        time_limit=None if math.isinf(told) else told,
+        time_limit=None if math.isinf(limit) else limit,
         kept_back=0.0,
         options={**context.options, **part.options},
         longest=0.0,
@@ -262,9 +262,9 @@ def _gain(before: tuple[int | None, int | None], after: tuple[int | None, int | 
     if after[0] is None:
         return 0.0
     size = max(1, abs(after[0]))
-    found = 0 if before[0] is None else abs(before[0] - after[0])
+    improved = 0 if before[0] is None else abs(before[0] - after[0])
     proved = 0 if before[1] is None or after[1] is None else abs(after[1] - before[1])
-    return (found + proved) / size
+    return (improved + proved) / size
 
 
 def _outcome(works: Sequence[_Work], context: Context) -> Outcome:
@@ -276,7 +276,7 @@ def _outcome(works: Sequence[_Work], context: Context) -> Outcome:
     failed = [f"{w.part.name} failed: {o.detail}" for w, o in last if o.reason == "crash"]
     if context.closed:
         return Outcome(facts=facts, detail="; ".join(failed))
-    told = [
+    details = [
         f"{w.part.name}: {words}" for w, o in last if o.reason != "crash" and (words := o.refused or o.detail)
     ]
     reasons = [o.reason for _, o in last if o.reason == "memory"]
@@ -285,8 +285,8 @@ def _outcome(works: Sequence[_Work], context: Context) -> Outcome:
     if failed and context.answer is None and reason is None:
         reason = "crash"
     elif reason is None and works and not failed:
-        told.append("every part was run to its end")
-    return Outcome(reason=reason, facts=facts, detail="; ".join([*failed, *told]))
+        details.append("every part was run to its end")
+    return Outcome(reason=reason, facts=facts, detail="; ".join([*failed, *details]))
 
 
 class _Beside:

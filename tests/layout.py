@@ -47,7 +47,9 @@ LISTS = ("complexity", "kernel_lines", "arguments", "shared_class_names")
 """Tables with a row for each offender; the others have sums."""
 
 ERRORS = {"UsageError", "LowtideError", "InstanceError", "Refused"}
-RESERVED = re.compile(r"(?:^|_)(said|told|called|late|found|some|way|thing|serves|so_many|as_many)(?=_|$)")
+RESERVED = re.compile(
+    r"(?:^|_)(said|told|called|late|found|some|(?<!under_)way|thing|serves|so_many|as_many)(?=_|$)"
+)
 SCOPES = (
     ast.Module,
     ast.ClassDef,
@@ -140,6 +142,8 @@ def reserved(module: str, tree: ast.Module) -> list[str]:
             case ast.ClassDef(name=name) if RESERVED.search(_snake(name)):
                 names.append(_snake(name))
             case ast.Attribute(attr=name, ctx=ast.Store()) if RESERVED.search(name):
+                names.append(name)
+            case ast.alias(asname=str(name)) if RESERVED.search(name):
                 names.append(name)
             case ast.Name(id=name) | ast.arg(arg=name) if RESERVED.search(name):
                 scopes[-1][0].setdefault(name, []).append(node.lineno)

@@ -52,7 +52,8 @@ def test_constants_with_a_number() -> None:
         ("def f():\n    found = 1\n    y = 3\n    z = 4\n    b = [found for a in y]\n", ["found"]),
         ("class ByWay:\n    told: int\n", ["by_way", "told"]),
         ("def as_told():\n    x.so_many = 1\n", ["as_told", "so_many"]),
-        ("foundation = something = 1\n", []),
+        ("foundation = something = under_way = 1\n", []),
+        ("from . import allocation as found, way\n", ["found"]),
     ],
 )
 def test_reserved_words(text: str, names: list[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ...models.derived.profile import MemoryProfile
 from ...models.errors import UsageError
 from ...models.units import binary_unit
-from . import allocation_case as found
+from . import allocation_case as cases
 from . import allocation_drawing as drawing
 from .allocation_drawing import Rectangles, Timeline
 from .figure import GREY, INCHES, INK, TEXT, pyplot_figure
@@ -95,7 +95,7 @@ def allocation(
     'address [B]'
     """
     _check_options(time, colour)
-    case = found.case_of(item, buffers)
+    case = cases.case_of(item, buffers)
     pools = case.buffers.pools
     if pool is None:
         pool = max(pools, key=lambda name: case.heights[name], default="")
@@ -136,7 +136,7 @@ def allocations(
         As `allocation`.
     """
     _check_options(time, colour)
-    case = found.case_of(item, buffers)
+    case = cases.case_of(item, buffers)
     used = {b.pool for b in case.buffers.buffers}
     pools = [pool for pool in case.buffers.pools if pool in used] or [""]
     figure = pyplot_figure((INCHES[0], 1.2 + 3.2 * len(pools))) if figure is None else figure
@@ -168,21 +168,21 @@ def _draw(
     from matplotlib.patches import Patch
 
     parts = [drawing.rectangles_of(case.buffers, case.offsets, pool) for pool in pools]
-    line = found.timeline(case, parts, time)
-    chosen = found.telling(case, parts) if colour is None else colour
-    colours, legend = found.colours_of(
+    line = cases.timeline(case, parts, time)
+    chosen = cases.telling(case, parts) if colour is None else colour
+    colours, legend = cases.colours_of(
         case, chosen, {int(i) for part in parts for i in np.unique(part.owner)}
     )
     rgb = drawing.shaded(colours)
-    loads = [found.load_over_time(case, pool, part, line) for pool, part in zip(pools, parts, strict=True)]
+    loads = [cases.load_over_time(case, pool, part, line) for pool, part in zip(pools, parts, strict=True)]
     for ax, pool, part, load in zip(rows, pools, parts, loads, strict=True):
         _draw_pool(ax, case, pool, part, line, load, rgb)
     if chosen != "kind":
         _write_beside(rows[0], chosen, 1, _STRIP + 11)
     write_head(
         rows[0],
-        found.title_of(case) if title is None else title,
-        found.subtitle_of(case, pools, loads) if subtitle is None else subtitle,
+        cases.title_of(case) if title is None else title,
+        cases.subtitle_of(case, pools, loads) if subtitle is None else subtitle,
         {label: Patch(facecolor=c, edgecolor="#999999", linewidth=0.4) for label, c in legend.items()},
         lift=_STRIP,
     )
@@ -198,11 +198,11 @@ def _draw_pool(
     rgb: NDArray[np.float64],
 ) -> None:
     """Draw a pool with its levels, and the strip above it."""
-    levels = found.levels_of(case, pool, int(load.max()))
+    levels = cases.levels_of(case, pool, int(load.max()))
     most = max(levels.values())
     y_name, y_unit = binary_unit(most)
     where = f"{shorten(pool, 28)} " if len(case.buffers.pools) > 1 and pool else ""
-    scale = Scale(found.time_name(case, line), line.unit, f"{where}address [{y_name}]", y_unit)
+    scale = Scale(cases.time_name(case, line), line.unit, f"{where}address [{y_name}]", y_unit)
     style_axes(ax, scale, int(line.times[-1]), most)
     ax.set_ylim(0, max(most, 1) * 1.02 / y_unit)
     _set_times(ax, line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...models.units import format_bytes
-from ..figures import allocation_case as found
+from ..figures import allocation_case as cases
 from ..figures import allocation_drawing as drawing
 from ..figures.profile_drawing import COLOURS
 from .report_charts import HEIGHT, WIDTH, Axis, Chart, Tick, span_ticks, value_ticks
@@ -45,20 +45,20 @@ def allocation_chart(title: str, case: AllocationCase, *, bound: int | None) -> 
     pools = sorted({b.pool for b in case.buffers.buffers}, key=lambda name: (-case.heights[name], name))
     pool = pools[0] if pools else ""
     part = drawing.rectangles_of(case.buffers, case.offsets, pool)
-    line = found.timeline(case, [part], "auto")
+    line = cases.timeline(case, [part], "auto")
     height = case.heights.get(pool, 0)
     levels = {"height": height}
-    load = int(found.load_over_time(case, pool, part, line).max())
+    load = int(cases.load_over_time(case, pool, part, line).max())
     if bound is not None and len(pools) == 1:
         levels["bound"] = bound
     elif load < height:
         levels["max load"] = load
     capacity = case.buffers.pools.get(pool)
-    if capacity is not None and capacity <= height * found.FAR:
+    if capacity is not None and capacity <= height * cases.FAR:
         levels["capacity"] = capacity
     ends = line.at(line.times[[0, -1]]) * (1 if line.by_events else line.unit)
     x, y = Axis(float(ends[0]), float(ends[1])), Axis(0, max(*levels.values(), 1) * 1.03)
-    colours, legend = found.colours_of(case, found.telling(case, [part]), {int(i) for i in part.owner})
+    colours, legend = cases.colours_of(case, cases.telling(case, [part]), {int(i) for i in part.owner})
     corners, styles = _corners(part, line, x, y), [_STYLES[colours[i]] for i in part.owner]
     large = _largest(corners)
     shown = drawing.Rectangles(*(values[large] for values in part))
@@ -172,7 +172,7 @@ def _time_ticks(case: AllocationCase, line: Timeline, x: Axis) -> list[Tick]:
 def _time(case: AllocationCase, value: int) -> str:
     """Return a time as a tick says it; a large number without a unit in powers of ten."""
     if case.plan is not None or value < 10**7:
-        return found.duration_text(value, case.plan)
+        return cases.duration_text(value, case.plan)
     power = (len(str(value)) - 1) // 3 * 3
     return f"{value / 10**power:.4g}e{power}"
 
@@ -181,7 +181,7 @@ def _unit(case: AllocationCase) -> str:
     """Return what the read-out calls the unit of time."""
     if case.plan is None:
         return ""
-    return "op" if found.counts_ops(case.plan) else "ns"
+    return "op" if cases.counts_ops(case.plan) else "ns"
 
 
 def _note(count: int, kept: int, pools: Sequence[str]) -> str:

@@ -120,19 +120,19 @@ def order_bound(
     peak
         Bytes that every order needs at some time.
     """
-    around, lags_of_late = 0, list(late_lags(problem, ancestors))
+    around, all_lags = 0, list(late_lags(problem, ancestors))
     twice = problem.graph.accounting is Accounting.REPLACE
     if twice:
-        lags_of_late = [Lag(BEGIN, 2 * lag.after, lag.ns) for lag in lags_of_late]
+        all_lags = [Lag(BEGIN, 2 * lag.after, lag.ns) for lag in all_lags]
         ancestors = _twice(ancestors)
     for lag in lags(data, ancestors, expired):
         if lag.before == lag.after:
             around = max(around, data.duration[lag.before] + lag.ns)
         else:
-            lags_of_late.append(lag)
+            all_lags.append(lag)
     most = LONGEST // (len(data.duration) + 2)
-    lags_of_late = [lag._replace(ns=min(lag.ns, most)) for lag in lags_of_late]
-    heads, tails = heads_and_tails(data.duration, ancestors, lags_of_late)
+    all_lags = [lag._replace(ns=min(lag.ns, most)) for lag in all_lags]
+    heads, tails = heads_and_tails(data.duration, ancestors, all_lags)
     best = max(around, one_machine(data.duration, heads, tails))
     if peak and not _overwrites(problem.graph):
         out, back = (min(ns, most) for ns in _beside_peak(problem.graph, data, peak))

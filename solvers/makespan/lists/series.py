@@ -114,8 +114,8 @@ def solve_in_series(
 
     def hand_on() -> None:
         context.offer(joined(pieces, [fastest(k) for k in range(len(pieces))]))
-        proof = "floating" if any(some.proof == "floating" for some in known) else "exact"
-        context.raise_bound(sum(some.bound or 0 for some in known), proof, kind="parts in series")
+        proof = "floating" if any(own.proof == "floating" for own in known) else "exact"
+        context.raise_bound(sum(own.bound or 0 for own in known), proof, kind="parts in series")
 
     def solve_piece(k: int, problem: Makespan, context: Context) -> Outcome:
         piece = pieces[k].problem
@@ -138,9 +138,9 @@ def solve_in_series(
 
 def _within(piece: Piece, answer: Sequence[int]) -> tuple[int, ...]:
     """Return the starts of the ops of a piece, from when the piece before has ended."""
-    some = answer[piece.first : piece.end]
-    begin = min(some)
-    return tuple(s - begin for s in some)
+    starts = answer[piece.first : piece.end]
+    begin = min(starts)
+    return tuple(s - begin for s in starts)
 
 
 def _part(graph: Graph, first: int, end: int) -> Graph:
@@ -152,10 +152,10 @@ def _part(graph: Graph, first: int, end: int) -> Graph:
     number: dict[int, int] = {}
     tensors: list[Tensor] = []
     for t, tensor in enumerate(graph.tensors):
-        some = accessed.get(t, [])
-        initial = tensor.initial or any(i < first for i in some)
-        final = tensor.final or any(i >= end for i in some)
-        if any(first <= i < end for i in some) or (initial and final):
+        ops = accessed.get(t, [])
+        initial = tensor.initial or any(i < first for i in ops)
+        final = tensor.final or any(i >= end for i in ops)
+        if any(first <= i < end for i in ops) or (initial and final):
             number[t] = len(tensors)
             tensors.append(replace(tensor, initial=initial, final=final))
 

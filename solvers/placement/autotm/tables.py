@@ -60,7 +60,7 @@ def most_time(data: AutotmData) -> int:
     That is, of each item all copies at each of its points, and of each op its greatest length once, and twice
     for each of its operands.
     """
-    lengths = ((1 + 2 * len(some)) * data.longest(k) for k, some in enumerate(data.operands))
+    lengths = ((1 + 2 * len(tensors)) * data.longest(k) for k, tensors in enumerate(data.operands))
     points = [0] * len(data.items)
     for walk in data.walks:
         points[walk.item] = max(points[walk.item], len(walk.points))

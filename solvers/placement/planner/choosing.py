@@ -50,10 +50,12 @@ def chosen_modes(
         if tuple(modes) in seen:
             return False
         seen.add(tuple(modes))
-        found = planned(modes)
-        if isinstance(found, str) or (plan is not None and problem.evaluate(plan) <= problem.evaluate(found)):
+        candidate = planned(modes)
+        if isinstance(candidate, str):
             return False
-        best, plan = modes, found
+        if plan is not None and problem.evaluate(plan) <= problem.evaluate(candidate):
+            return False
+        best, plan = modes, candidate
         return True
 
     for modes in _starts(problem):
@@ -81,9 +83,7 @@ def _starts(problem: Placement) -> Iterator[list[int]]:
     for power in range(8):
         rent = SECOND << power  # in a PARTS-th of a second over the bytes per second
         yield [
-            min(some, key=lambda way: (PARTS * rate * way[1].duration_ns + rent * way[1].workspace, way[0]))[
-                0
-            ]
-            for some in ways
+            min((PARTS * rate * mode.duration_ns + rent * mode.workspace, m) for m, mode in modes)[1]
+            for modes in ways
         ]
     yield smallest_modes(problem)

@@ -60,20 +60,20 @@ def enlist(w: World, kind: int, i: int, belongs: bool) -> None:
     if belongs == w.is_listed[kind, i]:
         return
     w.is_listed[kind, i] = belongs
-    some, count = w.lists[kind], w.listed[kind]
+    members, count = w.lists[kind], w.listed[kind]
     if belongs:
         at = count
-        while at > 0 and some[at - 1] > i:
-            some[at] = some[at - 1]
+        while at > 0 and members[at - 1] > i:
+            members[at] = members[at - 1]
             at -= 1
-        some[at] = i
+        members[at] = i
         w.listed[kind] = count + 1
         return
     at = np.int64(0)
-    while some[at] != i:
+    while members[at] != i:
         at += 1
     for k in range(at, count - 1):
-        some[k] = some[k + 1]
+        members[k] = members[k + 1]
     w.listed[kind] = count - 1
 
 

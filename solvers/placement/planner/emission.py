@@ -96,8 +96,8 @@ def _start(out: PlanBuilder, work: Workload, world: World, tiers: Sequence[str])
             elif held == names.COMING:
                 ranges[t, tier].append((low, low + landed[c, channel]))
     tensors = out.graph.tensors
-    for (t, tier), some in sorted(ranges.items()):
-        for a, b in _merged(some):
+    for (t, tier), spans in sorted(ranges.items()):
+        for a, b in _merged(spans):
             if a < b or not tensors[t].nbytes:
                 out.start(t, tier, out.part(t, a, b))
     accessed = set(work.index.tolist())

@@ -123,16 +123,16 @@ def solve_planner(problem: Placement, context: Context) -> Outcome:
     context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     context.progress("planner")
     with context.attempt():
-        found = first_plan(problem, context)
-        if isinstance(found, Plan):
-            context.offer(found)
+        plan = first_plan(problem, context)
+        if isinstance(plan, Plan):
+            context.offer(plan)
     detail = ""
-    for said in () if context.closed else try_settings(problem, context, lambda: context.expired):
-        detail = said or detail
+    for reason in () if context.closed else try_settings(problem, context, lambda: context.expired):
+        detail = reason or detail
     if context.closed:
         return Outcome()
-    late = context.late()
-    return Outcome(reason="time" if late else None, detail=detail if context.answer is None else "")
+    expired = context.late()
+    return Outcome(reason="time" if expired else None, detail=detail if context.answer is None else "")
 
 
 def try_settings(problem: Placement, context: Context, expired: Callable[[], bool]) -> Iterator[str]:
@@ -152,7 +152,7 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
     if any(len(op.modes) > 1 for op in problem.graph.ops):
         modes, plan = chosen_modes(
             problem,
-            lambda some: planned(problem, replace(settings[0], modes=tuple(some)), context=context),
+            lambda chosen: planned(problem, replace(settings[0], modes=tuple(chosen)), context=context),
             lambda: expired() or context.closed,
         )
         settings = [replace(setting, modes=tuple(modes)) for setting in settings]
@@ -185,8 +185,8 @@ def _attempt(problem: Placement, setting: Setting, context: Context) -> int | st
     value = problem.evaluate(plan)
     if context.incumbent is not None and value >= context.incumbent:
         return value
-    found = _finished(plan, finished, context)
-    return found if isinstance(found, str) else context.offer(found)
+    answer = _finished(plan, finished, context)
+    return answer if isinstance(answer, str) else context.offer(answer)
 
 
 def first_plan(problem: Placement, context: Context) -> Plan | str:
@@ -314,8 +314,8 @@ def _planned(
     tick = ticker(lambda: context is not None and context.expired)
 
     def finished(plan: Plan) -> Plan | str:
-        found = timed(plan) or simulated_plan(simplified, setting, tick=tick)
-        return moded(restored(found)) if isinstance(found, Plan) else found
+        answer = timed(plan) or simulated_plan(simplified, setting, tick=tick)
+        return moded(restored(answer)) if isinstance(answer, Plan) else answer
 
     try:
         return simulated_plan(prompt, setting, believed, tick), finished

@@ -143,16 +143,16 @@ def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
     names = [t.name for t in machine.tiers]
     ends = pairs(names)
     by_pair = {(c.src, c.dst): c for c in machine.channels}
-    found = [by_pair.get(pair) for pair in ends]
-    rate = [0 if c is None else c.bytes_per_s // 1000 for c in found]
+    channels = [by_pair.get(pair) for pair in ends]
+    rate = [0 if c is None else c.bytes_per_s // 1000 for c in channels]
     joint = [2**40, 2**40]
     for group in machine.groups:
         for side in (0, 1):
-            some = {ends[2 * side], ends[2 * side + 1]} & set(group.channels)
-            if len(some) == 2:
+            under = {ends[2 * side], ends[2 * side + 1]} & set(group.channels)
+            if len(under) == 2:
                 joint[side] = min(joint[side], group.bytes_per_s // 1000)
-            elif some:
-                k = ends.index(some.pop())
+            elif under:
+                k = ends.index(under.pop())
                 rate[k] = min(rate[k], group.bytes_per_s // 1000)
     if problem.whole:  # a copy keeps its rate: the slow tier's share of a joint cap stays reserved
         for fast, rest, cap in (
@@ -166,7 +166,7 @@ def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
     channel = np.zeros(4, CHANNEL)
     channel["carried"] = -1
     channel["full_rate"] = rate
-    channel["latency"] = [0 if c is None else c.latency_ns for c in found]
+    channel["latency"] = [0 if c is None else c.latency_ns for c in channels]
     return channel, (joint[0], joint[1])
 
 

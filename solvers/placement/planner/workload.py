@@ -104,11 +104,11 @@ def workload(
     table = _ops(graph, by_op, believed)
     live = np.zeros(n + 2, dtype=np.int64)
     for t in kept:
-        x, some = graph.tensors[t], accesses[t]
+        x, uses = graph.tensors[t], accesses[t]
         outlives = x.initial and x.final and periodic
         at_once = outlives or (x.initial and (entry[t] & 1 or not periodic))
-        live[0 if at_once else some[0][0]] += x.nbytes
-        live[n if outlives else some[-1][0] + 1] -= x.nbytes
+        live[0 if at_once else uses[0][0]] += x.nbytes
+        live[n if outlives else uses[-1][0] + 1] -= x.nbytes
     table["live"][:n] = np.cumsum(live)[:n] + table["workspace"][:n]
     tensor = np.zeros(len(kept) + 1, TENSOR)
     size = np.array([graph.tensors[t].nbytes for t in kept], dtype=np.int64)
@@ -124,7 +124,7 @@ def workload(
         max((number + 1 for number, (_, w) in enumerate(accesses[t]) if w), default=0) for t in kept
     ]
     tensor["entry"][:-1] = [entry[t] for t in kept]
-    access = np.zeros(sum(len(some) for some in accesses), ACCESS)
+    access = np.zeros(sum(len(uses) for uses in accesses), ACCESS)
     access["at"] = [k for t in kept for k, _ in accesses[t]]
     access["writes"] = [w for t in kept for _, w in accesses[t]]
     fetch = np.array(  # in Python: the product may exceed 64 bits
@@ -141,7 +141,7 @@ def workload(
     chunks["owner"], chunks["length"] = pieces.owner, pieces.length
     return Workload(
         op=table,
-        by_op=np.array([row for some in by_op for row in some], BY_OP),
+        by_op=np.array([row for uses in by_op for row in uses], BY_OP),
         access=access,
         tensor=tensor,
         chunk=chunks,
@@ -162,7 +162,7 @@ def _ops(
     ideal = np.zeros(n, dtype=np.int64)
     ideal[each - 1 :: each] = table["duration"][each - 1 : n : each] if believed is None else believed
     table["clock"] = _offsets(ideal)
-    table["first_access"] = _offsets([len(some) for some in by_op])
+    table["first_access"] = _offsets([len(uses) for uses in by_op])
     return table
 
 

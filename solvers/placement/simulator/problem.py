@@ -172,9 +172,9 @@ class SimulatedProblem:
         """
         n = self.ops
         before, change = np.zeros((2, n + 1), dtype=np.int64)
-        for i, some in enumerate(self.accesses):
+        for i, uses in enumerate(self.accesses):
             tensor = self.graph.tensors[int(self.tensor[i])]
-            first, (last, written) = some[0][0], some[-1]
+            first, (last, written) = uses[0][0], uses[-1]
             low = 0 if self.starts[i] & 1 else first
             high = n if tensor.final else last + 1
             change[low] += self.size[i]
@@ -192,7 +192,7 @@ class SimulatedProblem:
     @cached_property
     def opening(self) -> Integers:
         """The anchor (`simulator`) from which on each absence's tensor may be away."""
-        wrote = [dict(some) for some in self.accesses]
+        wrote = [dict(uses) for uses in self.accesses]
         reads = [
             bool(self.early and first >= 0 and not wrote[i][first])
             for i, first in zip(self.absence_tensor.tolist(), self.absence_first.tolist(), strict=True)
@@ -240,17 +240,17 @@ def simulated_problem(
     for k, op in enumerate(graph.ops):
         for t in sorted({*op.reads, *op.writes}):
             accesses[t].append((k, int(t in op.writes)))
-    kept = [t for t, some in enumerate(accesses) if some]
-    some_accesses = [accesses[t] for t in kept]
+    kept = [t for t, uses in enumerate(accesses) if uses]
+    kept_accesses = [accesses[t] for t in kept]
     tensors = [graph.tensors[t] for t in kept]
     size = np.array([x.nbytes for x in tensors], dtype=np.int64)
     starts = np.array([_start_bits(problem, t) for t in kept], dtype=np.int64)
     persistent = np.array([x.initial and x.final for x in tensors], dtype=np.bool_)
-    absences = _absences(problem, kept, some_accesses)
+    absences = _absences(problem, kept, kept_accesses)
     most = int(size.max(initial=1)) or 1
     chunk = coarse_enough(problem, most if chunk is None or problem.whole else chunk)
     chunks = cut(size, chunk)
-    uses = sum(len(x) for x in some_accesses)
+    uses = sum(len(x) for x in kept_accesses)
     groups = problem.machine.groups
     sizes = (n, len(kept), len(chunks.owner), len(absences), len(groups))
     width = (
@@ -263,18 +263,18 @@ def simulated_problem(
     by_op: list[list[tuple[int, int, int]]] = [[] for _ in range(n)]
     early = graph.accounting is Accounting.REPLACE
     first_use = 0
-    for i, some in enumerate(some_accesses):
+    for i, accessed in enumerate(kept_accesses):
         table[D.first_use, i] = first_use
-        for k, w in some:
+        for k, w in accessed:
             table[D.use, first_use] = k
             first_use += 1
-            dies = k == some[-1][0] and not tensors[i].final
+            dies = k == accessed[-1][0] and not tensors[i].final
             by_op[k].append((i, w, (1 + dies) * (early and not w)))
         tensor = tensors[i]
         if not tensor.initial:
-            table[D.births, some[0][0]] += size[i]
-        if not tensor.final and not (early and not some[-1][1]):
-            table[D.deaths, some[-1][0]] += size[i]
+            table[D.births, accessed[0][0]] += size[i]
+        if not tensor.final and not (early and not accessed[-1][1]):
+            table[D.deaths, accessed[-1][0]] += size[i]
     table[D.first_use, len(kept)] = first_use
     at = 0
     for k, operands in enumerate(by_op):
@@ -312,7 +312,7 @@ def simulated_problem(
         tensor=np.array(kept, dtype=np.int64),
         size=size,
         persistent=persistent,
-        accesses=some_accesses,
+        accesses=kept_accesses,
         starts=starts,
         absence_tensor=rows[:, 0].copy(),
         absence_first=rows[:, 1].copy(),
@@ -346,21 +346,21 @@ def _absences(
     problem: Placement, kept: list[int], accesses: list[list[tuple[int, int]]]
 ) -> list[tuple[int, int, int]]:
     """Return tensor, op before, op after of every absence of tensors that have bytes."""
-    n, found = len(problem.graph.ops), []
-    for i, some in enumerate(accesses):
+    n, absences = len(problem.graph.ops), []
+    for i, uses in enumerate(accesses):
         tensor = problem.graph.tensors[kept[i]]
         if not tensor.nbytes:
             continue
-        ops = [k for k, _ in some]
+        ops = [k for k, _ in uses]
         round_trip = problem.periodic and tensor.initial and tensor.final
         if tensor.initial and not round_trip:
-            found.append((i, -1, ops[0]))
-        found += [(i, a, b) for a, b in pairwise(ops) if b - a >= SHORTEST_GAP]
+            absences.append((i, -1, ops[0]))
+        absences += [(i, a, b) for a, b in pairwise(ops) if b - a >= SHORTEST_GAP]
         if round_trip:
-            found.append((i, ops[-1], ops[0] + n))
+            absences.append((i, ops[-1], ops[0] + n))
         elif tensor.final and (not problem.periodic or not tensor.initial) and ops[-1] < n - 1:
-            found.append((i, ops[-1], NEVER))
-    return found
+            absences.append((i, ops[-1], NEVER))
+    return absences
 
 
 def _fill_machine(table: Integers, machine: Machine) -> None:
@@ -378,5 +378,5 @@ def _fill_machine(table: Integers, machine: Machine) -> None:
             table[D.latency, k] = channel.latency_ns
     for g, group in enumerate(machine.groups):
         table[D.caps, 5 * g] = group.bytes_per_s // 1000
-        for k, some in enumerate(ends):
-            table[D.caps, 5 * g + 1 + k] = some in group.channels
+        for k, joined in enumerate(ends):
+            table[D.caps, 5 * g + 1 + k] = joined in group.channels

@@ -122,10 +122,10 @@ def may_rest(d: Integers, i: int, tier: int) -> bool:
 @inner
 def is_home(d: Integers, s: Integers, i: int, c: int) -> bool:
     """Return whether a chunk of a tensor is at rest in a tier where it may be as a period ends."""
-    found = s[S.on_device, c] == PRESENT and may_rest(d, i, 0)
+    at_home = s[S.on_device, c] == PRESENT and may_rest(d, i, 0)
     for tier in (1, 2):
-        found |= s[S.on_device + tier, c] == VALID and may_rest(d, i, tier)
-    return bool(found)
+        at_home |= s[S.on_device + tier, c] == VALID and may_rest(d, i, tier)
+    return bool(at_home)
 
 
 @inner
@@ -171,7 +171,7 @@ def room_for(d: Integers, knobs: Knobs, s: Integers, nbytes: int, use: int) -> i
 def evict(d: Integers, knobs: Knobs, s: Integers, log: Integers, needed: int, spared: int, kept: int) -> bool:
     """Choose victims of `needed` bytes by the rule, not tensor `kept`; return whether there is any."""
     x = s[S.scalars]
-    found = False
+    chosen = False
     while needed > 0:
         best = -1
         for i in range(knobs.tensors):
@@ -197,7 +197,7 @@ def evict(d: Integers, knobs: Knobs, s: Integers, log: Integers, needed: int, sp
             elif s[S.last_use, i] < s[S.last_use, best]:
                 best = i
         if best < 0:
-            return found
+            return chosen
         here_bytes = np.int64(0)
         for c in range(d[D.first_chunk, best], d[D.first_chunk, best + 1]):
             if s[S.on_device, c] == PRESENT:
@@ -207,8 +207,8 @@ def evict(d: Integers, knobs: Knobs, s: Integers, log: Integers, needed: int, sp
             enqueue(s, channel_out(tier) + URGENT_QUEUES, best, s[S.next_use, best])
         needed -= int(here_bytes)
         x[X.evictions] += 1
-        found = True
-    return found
+        chosen = True
+    return chosen
 
 
 @inner

@@ -304,8 +304,8 @@ def _read_absences(
 def moves_of(case: EventTables, data: StateData, line: Line, times: Times) -> Moves:
     """Return what a line says."""
     time_line(case, line, times)
-    n, lives, some = data.n, len(data.lives), absences(data)
-    away = {int(g): int(line.tier[some[g].life]) for g in np.flatnonzero(line.away)}
+    n, lives, gaps = data.n, len(data.lives), absences(data)
+    away = {int(g): int(line.tier[gaps[g].life]) for g in np.flatnonzero(line.away)}
     events = {int(event): int(times.begin[event]) for event in line.event[: line.length[0]]}
     return Moves(
         starts=[events[k] for k in range(n)],
@@ -319,9 +319,9 @@ def moves_of(case: EventTables, data: StateData, line: Line, times: Times) -> Mo
 
 def times_for(case: EventTables) -> Times:
     """Return rows for the times of lines."""
-    n, lives, some = case.numbers
-    events, tiers = n + lives + some, len(case.capacity)
-    sizes = (events, events, tiers, tiers, 2 * tiers, some, lives, tiers)
+    n, lives, gaps = case.numbers
+    events, tiers = n + lives + gaps, len(case.capacity)
+    sizes = (events, events, tiers, tiers, 2 * tiers, gaps, lives, tiers)
     rows = [np.zeros(size, np.int64) for size in sizes]
     both = [np.zeros((tiers, 2 * events), np.int64) for _ in range(2)]
     return Times(*rows, *both)

@@ -249,7 +249,7 @@ def alone(block: Within, ways: Sequence[BlockRun]) -> list[BlockRun]:
     graph = replace(graph, tensors=tuple(tensors), ops=tuple(ops))
     data = recompute_data(Recompute(graph), bundled=False)
     spent = sum(graph.ops[p].duration_ns for p in block.once)
-    found = []
+    shorter = []
     for way in ways:
         needed = {u for u, x in enumerate(data.values) if x.final}
         runs = list[int]()
@@ -262,8 +262,8 @@ def alone(block: Within, ways: Sequence[BlockRun]) -> list[BlockRun]:
             short = way_of(block, runs[::-1], graph)
         except ValueError:  # what is left out made room for what is read later
             continue
-        found.append(replace(short, forward=short.forward + spent, saved=block.input))
-    return found
+        shorter.append(replace(short, forward=short.forward + spent, saved=block.input))
+    return shorter
 
 
 def saved_at(data: RecomputeData, runs: Sequence[int], at: int) -> int:
@@ -275,12 +275,12 @@ def saved_at(data: RecomputeData, runs: Sequence[int], at: int) -> int:
     return sum(data.sizes[u] for u in needed)
 
 
-def sweeps_of(data: RecomputeData, found: Cut, k: int) -> tuple[list[int], list[int]]:
+def sweeps_of(data: RecomputeData, chain: Cut, k: int) -> tuple[list[int], list[int]]:
     """Return the ops of the first pass through block k that saves nothing, and of later ones.
 
     The first one also runs what leaves kept values, and what that is computed from.
     """
-    block = found.blocks[k]
+    block = chain.blocks[k]
 
     def needed(wanted: set[int], without: Set[int]) -> list[int]:
         again = set[int]()
@@ -291,10 +291,10 @@ def sweeps_of(data: RecomputeData, found: Cut, k: int) -> tuple[list[int], list[
         return sorted(again)
 
     output = set() if block.output is None else {block.output}
-    kept = {u for i in block.forward for u in data.writes[i] if u in found.kept}
-    once = [i for i in block.forward if i in found.once]
+    kept = {u for i in block.forward for u in data.writes[i] if u in chain.kept}
+    once = [i for i in block.forward if i in chain.once]
     first = needed(output | kept | {u for i in once for u in data.reads[i]}, frozenset())
-    return sorted({*first, *once}), needed(output, found.once)
+    return sorted({*first, *once}), needed(output, chain.once)
 
 
 def peak_of_sweep(block: Within, sweep: Sequence[int], *, holding: bool) -> int:

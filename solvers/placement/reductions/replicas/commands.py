@@ -200,9 +200,9 @@ def _next(counts: dict[History, int], histories: Sequence[History]) -> dict[Hist
 def _taken(held: Held, graph: Graph, what: History, part: ByteRange | None = None) -> int:
     """Allocate bytes of a tensor; return how many were not."""
     low, high = part or (0, graph.tensors[what[1]].nbytes)
-    some = held.get(what, [])
-    apart = [x for x in some if x[1] < low or high < x[0]]
-    joined = [x for x in some if not (x[1] < low or high < x[0])]
+    spans = held.get(what, [])
+    apart = [x for x in spans if x[1] < low or high < x[0]]
+    joined = [x for x in spans if not (x[1] < low or high < x[0])]
     before = sum(b - a for a, b in joined)
     ends = [end for x in (*joined, (low, high)) for end in x]
     held[what] = [*apart, (min(ends), max(ends))]
@@ -212,8 +212,8 @@ def _taken(held: Held, graph: Graph, what: History, part: ByteRange | None = Non
 def _given(held: Held, graph: Graph, what: History, part: ByteRange | None) -> int:
     """Release bytes of a tensor; return how many were allocated."""
     low, high = part or (0, graph.tensors[what[1]].nbytes)
-    some = held.get(what, [])
-    before = sum(b - a for a, b in some)
-    cut = [(a, min(b, low)) for a, b in some] + [(max(a, high), b) for a, b in some]
+    spans = held.get(what, [])
+    before = sum(b - a for a, b in spans)
+    cut = [(a, min(b, low)) for a, b in spans] + [(max(a, high), b) for a, b in spans]
     held[what] = [(a, b) for a, b in cut if a < b]
     return before - sum(b - a for a, b in held[what])
