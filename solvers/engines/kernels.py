@@ -141,7 +141,8 @@ def rows(**described: str | tuple[int, str]) -> Any:
     Rows(size=0, queue=1, time=9)
     """
     counts = [1 if isinstance(x, str) else x[0] for x in described.values()]
-    return namedtuple("Rows", described)._make(accumulate(counts[:-1], initial=0))
+    named: Any = namedtuple("Rows", described)  # type: ignore[misc]
+    return named(*accumulate(counts[:-1], initial=0))
 
 
 def kernels_of(module: str) -> list[Any]:

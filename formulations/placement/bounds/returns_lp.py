@@ -123,13 +123,7 @@ class _Returns:
     """Columns by interval k, 0 to K, and the rows over them."""
 
     def __init__(
-        self,
-        data: RecomputeData,
-        moments: Sequence[int],
-        memory: int,
-        ways: Ways,
-        most: int,
-        tick: Tick,
+        self, data: RecomputeData, moments: Sequence[int], memory: int, ways: Ways, most: int, tick: Tick
     ) -> None:
         self.data, self.moments, self.memory, self.ways = data, moments, memory, ways
         self.size = [x.nbytes * data.unit for x in data.values]

@@ -9,8 +9,9 @@ import numpy as np
 from ....models.arrays import Integers
 from ...engines.arrays import Rows
 from ...engines.kernels import kernel, record
+from ..world.channels import numbers
 
-THERE, FREE, READ, FILL, WRITE = (np.int64(k) for k in range(5))
+THERE, FREE, READ, FILL, WRITE = numbers(5)
 """What an action does to bytes in a tier; THERE: they are there at time 0; WRITE: a run does so, and makes
 those in other tiers stale."""
 
