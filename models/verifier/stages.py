@@ -22,6 +22,7 @@ initial tensor, and counts as one (not once for each micro-batch), unless an op 
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -64,14 +65,23 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
     violations = _wrong(graph, split, rules, ordered)
     loads, memories = [], []
     for s, kind in enumerate(split.kinds):
-        stage = _JudgedStage(graph, split, rules, values, s)
-        held = stage.initial_bytes()
-        loads.append(stage.load(durations, held))
-        memories.append(held + stage.kept_bytes())
-        if rules.memory is not None and kind != HOST and memories[s] > rules.memory:
-            message = (
-                f"stage {s} holds {exact_bytes(memories[s])}, expected at most {exact_bytes(rules.memory)}"
-            )
+        ops = {i for i, stage in enumerate(split.stage) if stage == s}
+        forward = ops - rules.backward
+        again = {"none": set(), "all": forward, "choose": forward & set(split.again)}[rules.recompute]
+        entering = [v for v in values if v.writer not in ops and ops.intersection(v.readers)]
+        held = _initial_bytes(graph, ops)
+        work = sum(durations[i] for i in (*ops, *again))
+        if kind != HOST and rules.link is not None:
+            leaving = [v for v in values if v.writer in ops and not ops.issuperset(v.readers)]
+            work += sum(-(-v.nbytes * 10**9 // rules.link) for v in (*entering, *leaving))
+        load, copies = Fraction(work), split.replicas[s]
+        if copies > 1 and rules.sync is not None:
+            load += Fraction(4 * (copies - 1) * held * 10**9, copies * rules.sync)
+        loads.append(ceil(load / copies))
+        held += _kept_bytes(rules, values, ops, entering, again, len(split.kinds) - s)
+        memories.append(held)
+        if rules.memory is not None and kind != HOST and held > rules.memory:
+            message = f"stage {s} holds {exact_bytes(held)}, expected at most {exact_bytes(rules.memory)}"
             violations.append(Violation(kind="memory", message=message, resource=f"stage {s}"))
     needed: list[set[int]] = [set() for _ in loads]
     for a, b in ordered:
@@ -85,52 +95,33 @@ def judge_split(graph: Graph, split: Split, durations: list[int], rules: SplitRu
     )
 
 
-class _JudgedStage:
-    """Stage s, with the values that enter it, and the ops of it that run again."""
+def _initial_bytes(graph: Graph, ops: Set[int]) -> int:
+    """Return the bytes of the initial tensors that ops access."""
+    accessed = {t for i in ops for t in (*graph.ops[i].reads, *graph.ops[i].writes)}
+    return sum(graph.tensors[t].nbytes for t in accessed if graph.tensors[t].initial)
 
-    def __init__(
-        self, graph: Graph, split: Split, rules: SplitRules, values: list[StageValue], s: int
-    ) -> None:
-        self.graph, self.split, self.rules, self.values, self.s = graph, split, rules, values, s
-        self.ops = {i for i, stage in enumerate(split.stage) if stage == s}
-        self.entering = [v for v in values if v.writer not in self.ops and self.ops.intersection(v.readers)]
-        forward = self.ops - rules.backward
-        self.again = {"none": set(), "all": forward, "choose": forward & set(split.again)}[rules.recompute]
 
-    def initial_bytes(self) -> int:
-        """Return the bytes of the initial tensors that it accesses."""
-        ops, tensors = (self.graph.ops[i] for i in self.ops), self.graph.tensors
-        own = {t for op in ops for t in (*op.reads, *op.writes) if tensors[t].initial}
-        return sum(tensors[t].nbytes for t in own)
-
-    def load(self, durations: list[int], weights: int) -> int:
-        """Return its load in ns, with so many bytes of weights."""
-        rules, copies = self.rules, self.split.replicas[self.s]
-        work = sum(durations[i] for i in self.ops) + sum(durations[i] for i in self.again)
-        if self.split.kinds[self.s] != HOST and rules.link is not None:
-            leaving = [v for v in self.values if v.writer in self.ops and not self.ops.issuperset(v.readers)]
-            work += sum(-(-v.nbytes * 10**9 // rules.link) for v in (*self.entering, *leaving))
-        load = Fraction(work)
-        if copies > 1 and rules.sync is not None:
-            load += Fraction(4 * (copies - 1) * weights * 10**9, copies * rules.sync)
-        return ceil(load / copies)
-
-    def kept_bytes(self) -> int:
-        """Return the bytes that it keeps for its backward ops, of all micro-batches under way."""
-        rules, backward = self.rules, self.rules.backward
-        if rules.schedule == "none":
-            return 0
-        kept = [v for v in self.values if v.writer not in backward and self.ops & backward & {*v.readers}]
-        once = 0
-        if rules.recompute != "none":
-            inside = [v for v in kept if v.writer in self.ops]
-            kept = [v for v in self.entering if v.writer not in backward]
-            kept += [v for v in inside if v.writer not in self.again]
-            redone = [sum(v.nbytes for v in inside if v.writer == i) for i in sorted(self.again)]
-            once = sum(redone) if rules.recompute == "all" else max(redone, default=0)
-        behind = len(self.split.kinds) - self.s
-        under_way = rules.micro if rules.schedule == "gpipe" else min(rules.micro, behind)
-        return once + under_way * sum(v.nbytes for v in kept)
+def _kept_bytes(
+    rules: SplitRules,
+    values: list[StageValue],
+    ops: Set[int],
+    entering: list[StageValue],
+    again: Set[int],
+    behind: int,
+) -> int:
+    """Return what a stage with so many `behind`, itself among them, keeps of all micro-batches under way."""
+    if rules.schedule == "none":
+        return 0
+    backward, once = rules.backward, 0
+    kept = [v for v in values if v.writer not in backward and ops & backward & {*v.readers}]
+    if rules.recompute != "none":
+        inside = [v for v in kept if v.writer in ops]
+        kept = [v for v in entering if v.writer not in backward]
+        kept += [v for v in inside if v.writer not in again]
+        redone = [sum(v.nbytes for v in inside if v.writer == i) for i in sorted(again)]
+        once = sum(redone) if rules.recompute == "all" else max(redone, default=0)
+    under_way = rules.micro if rules.schedule == "gpipe" else min(rules.micro, behind)
+    return once + under_way * sum(v.nbytes for v in kept)
 
 
 def ordered_values(graph: Graph) -> tuple[list[StageValue], list[tuple[int, int]]]:
