@@ -50,8 +50,8 @@ def of_one(*checks: Refuses) -> Refuses:
     """Return the same for the problem of one of its replicas, where there are some."""
 
     def refuses(problem: Placement) -> str:
-        found = replicas(problem) if traits(problem) & Trait.REPLICAS else None
-        return either(*checks)(problem if found is None else found.shared)
+        split = replicas(problem) if traits(problem) & Trait.REPLICAS else None
+        return either(*checks)(problem if split is None else split.shared)
 
     return refuses
 

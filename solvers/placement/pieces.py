@@ -161,9 +161,9 @@ def where_none(solve: Solve) -> RunFunction:
 
 def bound_replicas(problem: Placement, context: Context) -> Outcome:
     """Raise the bound to what is exchanged, and to single ops on a shared link."""
-    found = replicas(problem)
-    assert found is not None
-    raise_joint_bounds(found, context)
+    split = replicas(problem)
+    assert split is not None
+    raise_joint_bounds(split, context)
     return Outcome()
 
 
@@ -174,8 +174,8 @@ def one_replica(solve: Solve, *, in_turn: bool) -> RunFunction:
         return replace(solve(one, own), detail="")
 
     def offer(problem: Placement, context: Context) -> Outcome:
-        found = replicas(problem)
-        assert found is not None
-        return solve_one(found, context, without_words, in_turn=in_turn)
+        split = replicas(problem)
+        assert split is not None
+        return solve_one(split, context, without_words, in_turn=in_turn)
 
     return offer

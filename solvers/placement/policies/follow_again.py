@@ -91,20 +91,20 @@ def follow_in_turn(problem: Placement, context: Context, trials: Trials) -> Outc
         return replace(outcome, detail=words)
 
     tried: list[Trial] = []
-    late = outcome = Outcome(reason="time", detail=NOT_DECIDED)
+    unfinished = outcome = Outcome(reason="time", detail=NOT_DECIDED)
     try:
         first = simulated_problem(once, None, lambda: context.expired)
         for trial in trials(first, data):
             if context.expired and tried:
-                return late
+                return unfinished
             tried.append(trial)
             outcome = carried(trial, strict=True)
             if context.answer is not None:
                 return outcome
     except BuildTimeout:
-        return late
+        return unfinished
     for k in () if context.options["strict"] or alone else dict.fromkeys((len(tried) - 1, 0)):
-        outcome = late if context.expired else carried(tried[k], strict=False)
+        outcome = unfinished if context.expired else carried(tried[k], strict=False)
         if context.answer is not None or context.expired:
             break
     return outcome

@@ -105,7 +105,7 @@ class _Choices:
     by_plans: bool
     known: dict[tuple[int, ...], int | None] = field(default_factory=dict)
     floating: bool = False
-    said: str = ""
+    detail: str = ""
 
     def search(self) -> Outcome:
         """Return how it ended."""
@@ -130,7 +130,9 @@ class _Choices:
             for part in (left[widest][:1], left[widest][1:]):
                 self.reach((*left[:widest], part, *left[widest + 1 :]), least, queue, ends)
         self.settle(queue, ends)
-        detail = f"{self.said}; {number} branches by modes" if self.said else f"{number} branches by modes"
+        detail = (
+            f"{self.detail}; {number} branches by modes" if self.detail else f"{number} branches by modes"
+        )
         if not queue and not ends and context.answer is None and not context.expired:
             return Outcome(infeasible=True, detail=f"no plan in any modes; {detail}")
         return Outcome(reason="time" if context.expired and not context.closed else None, detail=detail)
@@ -142,8 +144,8 @@ class _Choices:
 
     def reach(self, left: Left, least: int, queue: list[tuple[int, int, Left]], ends: list[int]) -> None:
         """Have the method work on a branch of which a bound is known; keep it, if there may be a plan."""
-        if all(len(some) == 1 for some in left):
-            modes = tuple(some[0] for some in left)
+        if all(len(modes) == 1 for modes in left):
+            modes = tuple(one for (one,) in left)
             bound = self.known[modes] if modes in self.known else self.chosen(modes)
             if bound is not None:
                 ends.append(max(least, bound))
@@ -166,8 +168,8 @@ class _Choices:
             before = self.context.incumbent
             value = self.context.offer(restored(inner.answer))
             if before is None or value < before:
-                self.said = outcome.detail
-        self.said = self.said or outcome.detail
+                self.detail = outcome.detail
+        self.detail = self.detail or outcome.detail
         gone = outcome.infeasible and inner.answer is None
         self.known[modes] = None if gone else inner.bound or 0
         return self.known[modes]

@@ -55,13 +55,13 @@ class Command:
     asked: tuple[int, int, int] = (0, 0, 0)
 
 
-def commands(found: Replicas, plan: Plan, *, strict: bool) -> tuple[list[Command], list[int]]:
+def commands(split: Replicas, plan: Plan, *, strict: bool) -> tuple[list[Command], list[int]]:
     """Return the commands of a plan of all lanes in the order of their beginnings, and bytes taken at time 0.
 
     What takes no time begins behind the ends of its instant and before the beginnings; releases go last. A
     strict runtime counts no bytes.
     """
-    log = _Log(found, plan, strict)
+    log = _Log(split, plan, strict)
     made: dict[int, Command] = {}
     for position, what, begins, ends in _events(plan):
         lane, there = log.lane_of(what)
@@ -77,15 +77,15 @@ def commands(found: Replicas, plan: Plan, *, strict: bool) -> tuple[list[Command
 class _Log:
     """How far the histories are, and what is allocated, while a plan is read from event to event."""
 
-    def __init__(self, found: Replicas, plan: Plan, strict: bool) -> None:
-        self.graph, self.strict = found.problem.graph, strict
-        self.by_processor = {lane.processor: g for g, lane in enumerate(found.lanes)}
-        self.owner = {t: g for g, lane in enumerate(found.lanes) for t in lane.tensors}
-        self.to = {got: g for g, lane in enumerate(found.lanes) for got in lane.received.values()}
+    def __init__(self, split: Replicas, plan: Plan, strict: bool) -> None:
+        self.graph, self.strict = split.problem.graph, strict
+        self.by_processor = {lane.processor: g for g, lane in enumerate(split.lanes)}
+        self.owner = {t: g for g, lane in enumerate(split.lanes) for t in lane.tensors}
+        self.to = {got: g for g, lane in enumerate(split.lanes) for got in lane.received.values()}
         """By exchanged tensor the lane that it comes to."""
 
-        self.homes = [lane.device for lane in found.lanes]
-        place = {k: (g, i) for g, lane in enumerate(found.lanes) for i, k in enumerate(lane.ops)}
+        self.homes = [lane.device for lane in split.lanes]
+        place = {k: (g, i) for g, lane in enumerate(split.lanes) for i, k in enumerate(lane.ops)}
         self.barriers: dict[int, dict[int, int]] = {}
         for k, op in enumerate(self.graph.ops):
             for g, i in (place[j] for j in op.after):

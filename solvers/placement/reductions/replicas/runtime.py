@@ -53,7 +53,7 @@ from .share import Replicas
 RULES = ("fifo", "turn", "token")
 
 
-def carry_out(found: Replicas, plans: Sequence[Plan], rule: str = "fifo", *, strict: bool = False) -> Plan:
+def carry_out(split: Replicas, plans: Sequence[Plan], rule: str = "fifo", *, strict: bool = False) -> Plan:
     """Return the plan of all lanes that the runtime makes of one plan each; single runs only.
 
     Examples
@@ -63,20 +63,20 @@ def carry_out(found: Replicas, plans: Sequence[Plan], rule: str = "fifo", *, str
     >>> from lowtide.solvers.placement.reductions.replicas.share import replicas
     >>> spec = "gen:skipchain?n=8,seed=1,machine=v100x4-16g-shared-pcie3,device=450MB,start=device,replicas=2"
     >>> problem = load_problem("placement", spec)
-    >>> found = replicas(problem)
-    >>> one = lt.solve(found.alone, "belady")
-    >>> times = [problem.judge(carry_out(found, [one.plan] * 2, rule)).objective for rule in RULES]
+    >>> split = replicas(problem)
+    >>> one = lt.solve(split.alone, "belady")
+    >>> times = [problem.judge(carry_out(split, [one.plan] * 2, rule)).objective for rule in RULES]
     >>> min(times) >= one.objective
     True
     """
-    together = found.spread(plans)
-    graph = found.problem.graph
+    together = split.spread(plans)
+    graph = split.problem.graph
     plain = all(len(op.all_modes) == 1 and not op.all_modes[0].operands for op in graph.ops)
-    if not strict and found.roomy and plain and graph.accounting is Accounting.COEXIST:
-        done = _Runtime(found, together, rule, strict=False).run()
+    if not strict and split.roomy and plain and graph.accounting is Accounting.COEXIST:
+        done = _Runtime(split, together, rule, strict=False).run()
         if done is not None:
             return done
-    done = _Runtime(found, together, rule, strict=True).run()
+    done = _Runtime(split, together, rule, strict=True).run()
     assert done is not None, "a strict runtime never stands still"
     return done
 
@@ -91,14 +91,14 @@ class _Link:
 
 
 class _Runtime:
-    def __init__(self, found: Replicas, plan: Plan, rule: str, *, strict: bool) -> None:
+    def __init__(self, split: Replicas, plan: Plan, rule: str, *, strict: bool) -> None:
         self.plan, self.rule = plan, rule
-        self.sizes = [t.nbytes for t in found.problem.graph.tensors]
-        self.homes = [lane.device for lane in found.lanes]
-        capacity = found.alone.machine.tiers[0].capacity
-        self.limits, self.links = _links(found.problem.machine)
+        self.sizes = [t.nbytes for t in split.problem.graph.tensors]
+        self.homes = [lane.device for lane in split.lanes]
+        capacity = split.alone.machine.tiers[0].capacity
+        self.limits, self.links = _links(split.problem.machine)
         self.load = dict.fromkeys(self.limits, 0)
-        self.commands, self.used = commands(found, plan, strict=strict)
+        self.commands, self.used = commands(split, plan, strict=strict)
         self.capacity = sum(self.sizes) * 2 if capacity is None else capacity
         self.there: dict[History, set[int]] = {}
         self.through: dict[History, int] = {}

@@ -168,15 +168,15 @@ def replicas(problem: Placement) -> Replicas | None:
     --------
     >>> from lowtide.instances import load_problem
     >>> spec = "gen:chain?n=3&replicas=2&machine=v100x4-16g-shared-pcie3&start=device"
-    >>> found = replicas(load_problem("placement", spec))
-    >>> [group.bytes_per_s for group in found.shared.machine.groups]
+    >>> split = replicas(load_problem("placement", spec))
+    >>> [group.bytes_per_s for group in split.shared.machine.groups]
     [6000000000, 6000000000]
     """
     known = problem.__dict__
     if "_replicas" not in known:
         known["_replicas"] = _replicas(problem) if len(problem.machine.processors) > 1 else None
-    found: Replicas | None = known["_replicas"]
-    return found
+    split: Replicas | None = known["_replicas"]
+    return split
 
 
 def _replicas(problem: Placement) -> Replicas | None:

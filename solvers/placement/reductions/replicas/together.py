@@ -44,14 +44,14 @@ class _OneContext(Context):
     """Whether others are not."""
     later: int
     """Ns by which they are then higher for all plans (`exchange`)."""
-    found: dict[str, int] = field(default_factory=dict)
+    shared: dict[str, int] = field(default_factory=dict)
     """``linear``, the best exact bound that averages; ``best``, the time of the best plan of all that was
     taken."""
 
     @property
     def linear(self) -> int | None:
         """The best exact bound that averages."""
-        return self.found.get("linear")
+        return self.shared.get("linear")
 
     def offer(self, item: object) -> int:
         """Take a plan of one GPU, and offer those of all that come of it."""
@@ -59,9 +59,9 @@ class _OneContext(Context):
         value = super().offer(item)
         if self.answer is not before:
             for plan in self.of_all(self.answer):
-                found = self.whole.offer(plan)
+                time = self.whole.offer(plan)
                 if not self.whole.refused:
-                    self.found["best"] = min(found, self.found.get("best", found))
+                    self.shared["best"] = min(time, self.shared.get("best", time))
         return value
 
     def raise_bound(
@@ -71,7 +71,7 @@ class _OneContext(Context):
         super().raise_bound(value, proof, kind=kind)
         if proof == "exact" and averages:
             with self.known.lock:
-                self.found["linear"] = max(value, self.found.get("linear", 0))
+                self.shared["linear"] = max(value, self.shared.get("linear", 0))
         if self.bounds_all and (averages or not self.linear_only):
             self.whole.raise_bound(value + self.later, proof, kind=kind and f"{kind}, one GPU")
 
@@ -92,24 +92,24 @@ def for_replicas(
 
 
 def solve_replicas(
-    found: Replicas, context: Context, solve: Callable[[Placement, Context], Outcome]
+    split: Replicas, context: Context, solve: Callable[[Placement, Context], Outcome]
 ) -> Outcome:
     """Have a method of one GPU work for all, as above."""
     context.careful = True
-    raise_joint_bounds(found, context)
+    raise_joint_bounds(split, context)
     outcomes = list[Outcome]()
-    turns = (False, True) if len(found.lanes) > 1 and not found.problem.periodic else (False,)
+    turns = (False, True) if len(split.lanes) > 1 and not split.problem.periodic else (False,)
     for number, turn in enumerate(turns):
         if not context.closed and not context.expired:
             seconds = context.remaining() / (len(turns) - number)
-            outcomes.append(solve_one(found, context, solve, in_turn=turn, seconds=seconds))
+            outcomes.append(solve_one(split, context, solve, in_turn=turn, seconds=seconds))
     reason = "time" if context.expired and not context.closed else None
     facts = {key: value for outcome in outcomes for key, value in outcome.facts.items()}
     return Outcome(reason=reason, detail="; ".join(x.detail for x in outcomes), facts=facts)
 
 
 def solve_one(
-    found: Replicas,
+    split: Replicas,
     context: Context,
     solve: Callable[[Placement, Context], Outcome],
     *,
@@ -117,55 +117,55 @@ def solve_one(
     seconds: float = math.inf,
 ) -> Outcome:
     """Have a method of one GPU work on its share of what all share, or with the link for itself."""
-    one = found.alone if in_turn else found.shared
-    inner = one_context(found, context, one, seconds)
+    one = split.alone if in_turn else split.shared
+    inner = one_context(split, context, one, seconds)
     outcome = solve(one, inner)
-    name, best, linear = "in turn" if in_turn else "in step", inner.found.get("best"), inner.linear
+    name, best, linear = "in turn" if in_turn else "in step", inner.shared.get("best"), inner.linear
     facts = {} if best is None else {name.replace(" ", "_"): best}
-    if not in_turn and found.even and found.closed and linear is not None:
-        facts["in_step_bound"] = linear + found.step_delay
+    if not in_turn and split.even and split.closed and linear is not None:
+        facts["in_step_bound"] = linear + split.step_delay
     words = [name, "no plan" if best is None else f"{best} ns", outcome.detail]
     reason = "time" if context.expired and not context.closed else outcome.reason
     return Outcome(reason=reason, detail=" ".join(word for word in words if word), facts=facts)
 
 
-def one_context(found: Replicas, context: Context, one: Placement, seconds: float) -> _OneContext:
+def one_context(split: Replicas, context: Context, one: Placement, seconds: float) -> _OneContext:
     """Return the context of one GPU, which is `shared` or `alone`: what it finds goes on to that of all."""
-    many, alone = len(found.lanes), one is found.alone
+    many, alone = len(split.lanes), one is split.alone
 
     def of_all(plan: Plan) -> Iterable[Plan]:
         copies = [plan] * many
         if not alone:
-            return [found.spread(copies)]
-        return (carry_out(found, copies, rule) for rule in RULES)
+            return [split.spread(copies)]
+        return (carry_out(split, copies, rule) for rule in RULES)
 
     inner = context.inner(one, seconds, f"{'in turn' if alone else 'in step'}: ")
     given = {one.name: getattr(inner, one.name) for one in fields(inner)}
-    bounds_all = alone and found.roomy and found.closed and not (found.scattered and one.periodic)
-    later = 0 if one.periodic else found.last_delay
+    bounds_all = alone and split.roomy and split.closed and not (split.scattered and one.periodic)
+    later = 0 if one.periodic else split.last_delay
     return _OneContext(
-        **given, whole=context, of_all=of_all, bounds_all=bounds_all, linear_only=found.scattered, later=later
+        **given, whole=context, of_all=of_all, bounds_all=bounds_all, linear_only=split.scattered, later=later
     )
 
 
-def raise_joint_bounds(found: Replicas, context: Context) -> None:
+def raise_joint_bounds(split: Replicas, context: Context) -> None:
     """Raise the bound to durations, with what is exchanged, and to single ops on a shared link."""
-    context.raise_bound(ideal_time(found.problem), kind="sum of durations")
-    joint_out, joint_in = found.joint_rates
-    if found.lanes[0].received:
-        bound = joint_bound(found.problem, found.lanes, joint_out, joint_in)
+    context.raise_bound(ideal_time(split.problem), kind="sum of durations")
+    joint_out, joint_in = split.joint_rates
+    if split.lanes[0].received:
+        bound = joint_bound(split.problem, split.lanes, joint_out, joint_in)
         context.raise_bound(bound, kind="exchange")
-    if not found.closed:
+    if not split.closed:
         return
-    one = found.lanes[0].problem
+    one = split.lanes[0].problem
     if not traits(one) & ~(STATES & ~Trait.MODES) and not empty_and_far(one):
         bound = window_bound(
             state_data(one),
-            many=len(found.lanes),
+            many=len(split.lanes),
             joint_out=joint_out,
             joint_in=joint_in,
-            scattered=found.scattered,
+            scattered=split.scattered,
             expired=lambda: context.expired,
         )
-        later = last_delay(found.problem, found.lanes, joint_out, joint_in, scattered=True)
+        later = last_delay(split.problem, split.lanes, joint_out, joint_in, scattered=True)
         context.raise_bound(bound + later, kind="single ops on a shared link")
