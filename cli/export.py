@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import problem_flags
 from .files import check_outputs
 from .output import emit_found
-from .parser import SPEC_HELP, Parser, add_common, add_verb, key_value, unique, whole_number
+from .parser import SPEC_HELP, Parser, add_common, add_method_options, add_verb, unique, whole_number
 from .progress import loading
 
 if TYPE_CHECKING:
@@ -44,14 +44,7 @@ def add_parser(subparsers: Subparsers) -> None:
     common.add_argument(
         "--part", type=whole_number(0), metavar="K", help="offsets: of several independent parts, from 0"
     )
-    common.add_argument(
-        "--solver-option",
-        type=key_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="an option of the method on which its model depends; repeatable",
-    )
+    add_method_options(common, "an option of the method on which its model depends")
     for _ in problem_flags.add_problems(parser, lambda: common, EXAMPLES):
         pass
 

@@ -168,6 +168,18 @@ def key_value(text: str) -> tuple[str, str]:
     return key, value
 
 
+def add_method_options(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add ``--solver-option``; `unique` reads its pairs."""
+    parser.add_argument(
+        "--solver-option",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"{meaning}; repeatable",
+    )
+
+
 def refuse_useless(args: argparse.Namespace, flag: str, useless: Sequence[str]) -> None:
     """Raise `UsageError` if flags were given that another one has no use for."""
     for name in useless:

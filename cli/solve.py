@@ -17,8 +17,8 @@ from .parser import (
     SPEC_HELP,
     Parser,
     add_common,
+    add_method_options,
     add_verb,
-    key_value,
     seconds_or_none,
     size,
     unique,
@@ -118,14 +118,7 @@ def _common() -> Parser:
     parser.add_argument(
         "--plan", metavar="FILE", help="write the plan or the allocation, .json(.gz); allocations also .csv"
     )
-    parser.add_argument(
-        "--solver-option",
-        type=key_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="an option of the method or of the solver under it; repeatable",
-    )
+    add_method_options(parser, "an option of the method or of the solver under it")
     parser.add_argument(
         "--show-parts",
         "--parts",  # not of streams, where devices have parts
