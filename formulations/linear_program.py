@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from .model import Tick
@@ -115,62 +114,63 @@ class ProgramBuilder:
         )
 
 
-class Named:
-    """A linear program whose columns have names, and the same as a Pyomo model, scaled.
-
-    A variable is in its `units`: those of the program, or its upper bound if that is less, as of a small
-    tensor, which would be lost in the tolerances of solvers. So rows are.
+@dataclass(frozen=True)
+class PyomoProgram:
+    """A linear program as a Pyomo model in other units.
 
     Attributes
     ----------
-    program
-        In bytes and ns.
+    model
+        The Pyomo model; its objective is in the unit of the costs.
+    variables, units
+        Per column: its variable, and how many bytes or ns one of it is.
     """
 
-    program: LinearProgram
-
-    @property
-    def columns(self) -> Mapping[str, Mapping[Any, int]]:
-        """The columns of each kind of variable by its indices; several may share one."""
-        raise NotImplementedError
-
-    @property
-    def model(self) -> Any:
-        """The Pyomo model."""
-        return self._stated[0]
-
-    @cached_property
-    def units(self) -> list[int]:
-        """By column, how many bytes or ns one of its variable is."""
-        pairs = zip(self.program.unit, self.program.upper, strict=True)
-        return [min(unit, upper) if upper > 0 else unit for unit, upper in pairs]
+    model: Any
+    variables: list[Any]
+    units: list[int]
 
     def values(self, value: Callable[[Any], float]) -> list[float]:
         """Return the values of the columns, in bytes and ns."""
-        return [value(x) * unit for x, unit in zip(self._stated[1], self.units, strict=True)]
+        return [value(x) * unit for x, unit in zip(self.variables, self.units, strict=True)]
 
-    @cached_property
-    def _stated(self) -> tuple[Any, list[Any]]:
-        import pyomo.environ as pyo
 
-        program, units, model, found = self.program, self.units, pyo.ConcreteModel(), dict[int, Any]()
-        for name, table in self.columns.items():
-            first = {column: key for key, column in reversed([*table.items()]) if column not in found}
-            variables = pyo.Var([*reversed(first.values())], domain=pyo.NonNegativeReals)
-            model.add_component(name, variables)
-            for column, key in first.items():
-                found[column] = variables[key]
-                variables[key].setub(program.upper[column] / units[column])
-        model.rows = pyo.ConstraintList()
-        for r, (low, scale) in enumerate(zip(program.low, program.scale, strict=True)):
-            span = slice(program.first[r], program.first[r + 1])
-            columns = program.column[span] or [0]  # a row without terms does not hold, or says nothing
-            weights = [x * units[c] for c, x in zip(columns, program.value[span] or [0], strict=True)]
-            if any(weights) or low > 0:
-                scale = min(scale, max(map(abs, weights)) or scale)
-                model.rows.add(
-                    linear([found[c] for c in columns], [x / scale for x in weights]) >= low / scale
-                )
-        priced = [(found[c], cost * units[c]) for c, cost in enumerate(program.cost) if cost]
-        model.objective = pyo.Objective(expr=linear([x for x, _ in priced], [cost for _, cost in priced]))
-        return model, [found[column] for column in range(len(program.cost))]
+def as_pyomo(
+    program: LinearProgram, columns: Mapping[str, Mapping[Any, int]], constant: int = 0
+) -> PyomoProgram:
+    """Return a linear program as a Pyomo model.
+
+    A variable is in the unit of its column, or in its upper bound if that is less: that of a small tensor
+    would be lost in the tolerances of solvers. Rows are scaled alike.
+
+    Parameters
+    ----------
+    columns
+        The columns of each kind of variable by its indices; several may share one.
+    constant
+        What the objective has beside the costs.
+    """
+    import pyomo.environ as pyo
+
+    pairs = zip(program.unit, program.upper, strict=True)
+    units = [min(unit, upper) if upper > 0 else unit for unit, upper in pairs]
+    model, variables = pyo.ConcreteModel(), dict[int, Any]()
+    for name, table in columns.items():
+        first = {column: key for key, column in reversed([*table.items()]) if column not in variables}
+        block = pyo.Var([*reversed(first.values())], domain=pyo.NonNegativeReals)
+        model.add_component(name, block)
+        for column, key in first.items():
+            variables[column] = block[key]
+            block[key].setub(program.upper[column] / units[column])
+    model.rows = pyo.ConstraintList()
+    for r, (low, scale) in enumerate(zip(program.low, program.scale, strict=True)):
+        span = slice(program.first[r], program.first[r + 1])
+        numbers = program.column[span] or [0]  # a row without terms does not hold, or says nothing
+        weights = [x * units[c] for c, x in zip(numbers, program.value[span] or [0], strict=True)]
+        if any(weights) or low > 0:
+            scale = min(scale, max(map(abs, weights)) or scale)
+            body = linear([variables[c] for c in numbers], [x / scale for x in weights])
+            model.rows.add(body >= low / scale)
+    costs = {c: cost * units[c] for c, cost in enumerate(program.cost) if cost}
+    model.objective = pyo.Objective(expr=linear([variables[c] for c in costs], [*costs.values()], constant))
+    return PyomoProgram(model, [variables[c] for c in range(len(program.cost))], units)

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..formulations.minio import joint_cpsat
 from ..formulations.model import Formulation
-from ..formulations.parallel import cut_milp, edges_milp, network
 from ..formulations.placement.slots import pieces, whole_milp
 from ..formulations.placement.states import state_data
 from ..formulations.placement.whole import sequence, windows_cpsat
 from ..models.problems.problem import Problem
+from .build import arguments
 from .context import Context
 from .engines.master import Master
 from .engines.model import run_model
@@ -80,16 +80,6 @@ def trees(problem: Any) -> tuple[Formulation, Any]:
     return joint_cpsat, joint_cpsat.build(data, [0] * data.n)
 
 
-def edges(problem: Any) -> tuple[Formulation, Any]:
-    """Return the model of edges with the flow that certifies them."""
-    return edges_milp, edges_milp.build(problem.graph, problem.bound)
-
-
-def cut(problem: Any) -> tuple[Formulation, Any]:
-    """Return the model of a heaviest cut."""
-    return cut_milp, cut_milp.build(network.build(problem.graph), problem.processors)
-
-
 def solve_bare(problem: Problem, method: str, *, time_limit: float) -> Bare:
     """Build the model of a method, without anything known, and solve it with one thread."""
     began = time.perf_counter()
@@ -99,9 +89,8 @@ def solve_bare(problem: Problem, method: str, *, time_limit: float) -> Bare:
         formulation, built = load(room.bare[method])(problem)
     else:
         export = room.exports[method]
-        stated = load(export.data)(problem, *([None] if room.parts else []))
         formulation = import_module(f"..formulations.{export.formulation}", __package__)
-        built = formulation.build(**stated, **export.given)
+        built = formulation.build(**arguments(export, problem), **export.given)
     taken = time.perf_counter() - began
     context = Context(problem=Model(_graph_of(problem)), time_limit=time_limit, threads=1)
     outcome = run_model(

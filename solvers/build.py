@@ -9,6 +9,7 @@ loss, by the page of mathematics of a formulation, says `Built.scope`.
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -139,7 +140,8 @@ class Built:
         """Return what a method would offer; None if a solution within tolerances is none."""
         if self.export.decode:
             return load(self.export.decode)(self.problem, self.stated, parts, value)
-        return self.formulation.decode(parts, value)
+        decode = getattr(self.formulation, "decode", None)
+        return None if decode is None else decode(parts, value)
 
     def result(self, values: Mapping[str, float] | Callable[[Any], Any]) -> Result:
         """Return the verified result of a solution; nothing is proved of it."""
@@ -236,7 +238,7 @@ def build(
     part: int | None = None,
     rows: bool = True,
     options: Mapping[str, Any] | None = None,
-    expired: Callable[[], bool] | None = None,
+    seconds: float = math.inf,
 ) -> Built:
     """Return the model that a method states, with the names and the meaning of its variables.
 
@@ -253,8 +255,8 @@ def build(
         best.
     options
         Those of the method on which its model depends, such as the ``window`` of ``autotm-async``.
-    expired
-        Whether the time for building is up.
+    seconds
+        For building.
 
     Returns
     -------
@@ -282,20 +284,22 @@ def build(
     >>> built.result(solver.value).objective
     8
     """
-    room, export = room_of(problem), export_of(problem, method, part)
-    data = load(export.for_rows if rows and export.for_rows else export.data)
+    export, ends = export_of(problem, method, part), time.perf_counter() + seconds
     own, rest = find_method(problem.name, method).typed(options or {})
     if without := {*(options or {}), *rest} - {*export.options}:
         raise UsageError(f"model of {method}: found option {min(without)}, which it does not depend on")
     given = {parameter: own[name] for name, parameter in export.options.items() if name in own}
-    stated = data(problem, *([part] if room.parts else []), **given)
+
+    def expired() -> bool:
+        return time.perf_counter() > ends
+
+    stated = arguments(export, problem, rows=rows, part=part, seconds=seconds, expired=expired, **given)
     formulation = import_module(f"...formulations.{export.formulation}", __name__)
-    timed = expired is not None and "expired" in inspect.signature(formulation.build).parameters
-    parts = formulation.build(**stated, **export.given, **({"expired": expired} if timed else {}))
-    assert parts is not None  # it takes the time that it needs
-    if export.base:
-        parts.model.objective.expr += load(export.base)(problem)
-    unit = load(export.unit)(stated) if ":" in export.unit else getattr(stated.get("data"), export.unit, 1)
+    timed = {"expired": expired} if "expired" in inspect.signature(formulation.build).parameters else {}
+    parts = formulation.build(**stated, **export.given, **timed)
+    unit = 1
+    if export.unit:
+        unit = getattr(stated.get("data"), export.unit, getattr(parts, export.unit, 1))
     return Built(
         problem=problem,
         method=method,
@@ -309,10 +313,29 @@ def build(
     )
 
 
+def arguments(export: Export, problem: Problem, *, rows: bool = False, **given: Any) -> Mapping[str, Any]:
+    """Return what ``build`` of a formulation takes: of `given` what its data depend on."""
+    if not export.data:
+        return {"problem": problem}
+    data = load(export.for_rows if rows and export.for_rows else export.data)
+    names = inspect.signature(data).parameters
+    found = data(problem, **{name: item for name, item in given.items() if name in names})
+    return found if isinstance(found, dict) else {"data": found}
+
+
 def _rows(built: Built) -> int:
     """Return how many rows a model has."""
     found = len(built.model.proto.constraints) if built.engine == "cpsat" else built.model.nconstraints()
     return int(found)
+
+
+def _objective(built: Built) -> str:
+    """Return what a model minimizes."""
+    if built.engine == "cpsat":
+        return str(built.model.proto.objective)
+    from .engines.highs import objective_of
+
+    return str(objective_of(built.model))
 
 
 def solve_constrained(
@@ -326,16 +349,31 @@ def solve_constrained(
     """
     from .engines.model import solve_model
 
-    export, made, added = room_of(problem).exports[method], list[Built](), list[int]()
+    export = room_of(problem).exports[method]
     options = {name: str(value) for name, value in context.options.items() if name in export.options}
+    built: Built | None = None
+    rows = unanswered = 0
 
     def state() -> Any:
-        built = build(problem, method, options=options, expired=lambda: context.expired)
-        before = _rows(built)
+        nonlocal built, rows
+        built = build(problem, method, options=options, seconds=context.remaining())
+        before, objective = _rows(built), _objective(built)
         constrain(built)
-        made.append(built)
-        added.append(_rows(built) - before)
+        if _objective(built) != objective:
+            raise UsageError("solve, constrain: found another objective, expected rows only")
+        rows = _rows(built) - before
         return built.parts
+
+    def decode(parts: Any, value: Callable[[Any], Any]) -> Any:
+        nonlocal unanswered
+        assert built is not None
+        answer = built.answer(parts, value)
+        unanswered += answer is None
+        return answer
+
+    def to_objective(value: int) -> int:
+        assert built is not None
+        return built.objective(value)
 
     run = context.inner(problem, context.remaining(), "")
     outcome = solve_model(
@@ -344,31 +382,33 @@ def solve_constrained(
         state,
         what=f"the model of {method} with added rows",
         size=None,
-        decode=lambda parts, value: made[0].answer(parts, value),
-        to_objective=lambda value: made[0].objective(value),
+        decode=decode,
+        to_objective=to_objective,
         run=run,
     )
     if run.answer is not None:
         context.offer(run.answer)
-    words = "under the rows that were added"
-    words += f" ({added[0]} row{'s' * (added[0] != 1)})" if added else ""
-    words += f", among {export.scope}" if export.scope else ""
+    detail = f"under the rows that were added ({rows} row{'s' * (rows != 1)})"
+    detail += f", among {export.scope}" if export.scope else ""
+    if unanswered and run.answer is None:
+        detail += "; no solution that was found stands for an answer"
     if run.bound is not None and not export.scope:
         verified = None if run.answer is None else problem.judge(run.answer).objective
         if verified is not None and _beyond(problem, run.bound, verified):
-            words += (
+            detail += (
                 f"; they bind variables that the answer does not show: none reaches {run.bound} in the model"
             )
         else:
             context.raise_bound(run.bound, run.proof or "floating", kind=run.bound_kind)
     infeasible = outcome.infeasible and not export.scope
-    if infeasible and "horizon" in made[0].stated:
-        infeasible, latest = False, made[0].objective(made[0].stated["horizon"])
-        words += f"; nothing ends within {latest} ns, where the model ends"
+    horizon = getattr(None if built is None else built.parts, "horizon", None)
+    if infeasible and horizon is not None:
+        infeasible = False
+        detail += f"; nothing ends within {to_objective(horizon)} ns, where the model ends"
     return Outcome(
         reason=outcome.reason,
         infeasible=infeasible,
-        detail=f"{words}; {outcome.detail}" if outcome.detail else words,
+        detail=f"{detail}; {outcome.detail}" if outcome.detail else detail,
     )
 
 

@@ -124,30 +124,29 @@ class Export(NamedTuple):
         Module in `lowtide.formulations`; its name ends with the kind of the model, ``_milp``, ``_lp`` or
         ``_cpsat``.
     data
-        ``module:function``, relative to this package: from the problem to the arguments of ``build``. It gets
-        those options of the method that it has parameters for.
+        ``module:function``, relative to this package: from the problem to a mapping of the arguments of
+        ``build`` by name, or to the one that is called ``data``. It gets the options of the method that it
+        has parameters for, and by keyword, if it takes them, ``part``, ``seconds`` and ``expired``. Empty:
+        ``build`` takes the problem itself.
     given
         Further arguments of ``build``.
     unit
-        Bytes or ns of one unit of the objective: an attribute of the data, or ``module:function`` of the
-        arguments of ``build``; empty: one.
-    base
-        ``module:function``: from the problem to bytes or ns that the objective of a MILP leaves out, such as
-        the sum of the durations; empty: none.
+        The attribute of the data, or else of what ``build`` returns, with the bytes or ns of one unit of the
+        objective; one if it is empty or neither has it.
     scope
         What the model is about, if its optimum is not the problem's, in words; else empty.
     for_rows
         As `data`, for a model to which rows may be added, where that is another one.
     decode
         ``module:function``: from the problem, the arguments of ``build``, the model and a function from
-        variables to values to an answer; empty: the formulation's ``decode`` does that.
+        variables to values to an answer; empty: the formulation's ``decode`` does that. Where it has none,
+        solutions have no answers.
     """
 
     formulation: str
-    data: str
+    data: str = ""
     given: Mapping[str, object] = {}
     unit: str = "unit"
-    base: str = ""
     scope: str = ""
     for_rows: str = ""
     decode: str = ""
@@ -160,10 +159,13 @@ class Export(NamedTuple):
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The parameters of `data` beside the problem, by the names of the options that they stand for."""
-        names = [*inspect.signature(load(self.data)).parameters][1:]
-        return {name.replace("_", "-"): name for name in names if name != "part"}
+        """The parameters of `data` that are no problem and no keyword, by the options that they stand for."""
+        given = [*inspect.signature(load(self.data)).parameters.values()][1:] if self.data else ()
+        return {x.name.replace("_", "-"): x.name for x in given if x.kind is x.POSITIONAL_OR_KEYWORD}
 
+
+STATING_SECONDS = 60.0
+"""Seconds in which the `Export.data` of a model searches at most, for schedules, cuts or conflicts."""
 
 PYOMO_SOLVER = Option(
     "solver", "highs", "highs, or a MILP solver that Pyomo finds, such as cbc, glpk or scip"

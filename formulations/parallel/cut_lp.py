@@ -9,12 +9,13 @@ Source: Marchal, Nagy, Simon and Vivien, IPDPS 2018.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ...models.problems.parallel_memory import Moment
-from ..linear_program import LinearProgram, Named, ProgramBuilder
+from ..linear_program import LinearProgram, ProgramBuilder, PyomoProgram, as_pyomo
 from .cut_milp import unit_of
 from .network import CutNetwork
 
@@ -24,18 +25,24 @@ BYTES_PER_TERM = 600
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutProgram(Named):
-    """The program, the bytes of one of its units, and the bytes that its objective leaves out."""
+class CutProgram:
+    """The program, the bytes of one of its units, and the bytes that its costs leave out."""
 
     program: LinearProgram
     network: CutNetwork
     unit: int
     constant: int
 
+    @cached_property
+    def pyomo(self) -> PyomoProgram:
+        """The program with a variable for each node of the network, and all of the objective."""
+        nodes = {node: node for node in range(len(self.program.cost))}
+        return as_pyomo(self.program, {"p": nodes}, -self.constant // self.unit)
+
     @property
-    def columns(self) -> Mapping[str, Mapping[Any, int]]:
-        """One for each node of the network."""
-        return {"p": {node: node for node in range(len(self.program.cost))}}
+    def model(self) -> Any:
+        """The Pyomo model."""
+        return self.pyomo.model
 
 
 def build(network: CutNetwork) -> CutProgram:
@@ -51,4 +58,4 @@ def build(network: CutNetwork) -> CutProgram:
 
 def decode(built: CutProgram, value: Callable[[Any], float]) -> Moment:
     """Return the moment of a solution."""
-    return built.network.moment([x > 0.5 for x in built.values(value)])
+    return built.network.moment([x > 0.5 for x in built.pyomo.values(value)])

@@ -415,7 +415,7 @@ def _through(
     return found
 
 
-def decode(built: MomentsModel, value: Callable[[Any], float]) -> list[set[int]]:
+def values_there(built: MomentsModel, value: Callable[[Any], float]) -> list[set[int]]:
     """Return by moment the values that a solution has there."""
     return [
         {u for u, s in enumerate(row) if (s if isinstance(s, int) else value(s)) > 0.5}

@@ -64,6 +64,7 @@ class RatesModel:
     model: Any
     problem: Streams
     tick: Tick
+    horizon: int
     event: list[Any] = field(default_factory=list)
     on: list[list[Any]] = field(default_factory=list)
     """x, by op and device."""
@@ -135,8 +136,8 @@ def build(
     check(problem)
     model = cp_model.CpModel()
     model.name = "rates"
-    built = RatesModel(model=model, problem=problem, tick=ticker(expired))
     n, most = len(problem.graph.ops), sum(problem.durations) if horizon is None else horizon
+    built = RatesModel(model=model, problem=problem, tick=ticker(expired), horizon=most)
     events = range(2 * n)
     built.event = [model.new_int_var(0, most, f"T[{k}]") for k in events]
     for i, ns in enumerate(problem.durations):

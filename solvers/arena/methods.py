@@ -33,7 +33,7 @@ ROOM = Room(
             proves=OPTIMUM,
             engine="cpsat",
             kernels=OFFSETS_KERNELS,
-            model=Export("arena.rectangles_cpsat", ".arena.models:stated"),
+            model=Export("arena.rectangles_cpsat", "..formulations.arena.data:arena_data"),
         ),
         Method(
             "milp",
@@ -44,7 +44,7 @@ ROOM = Room(
             options=(PYOMO_SOLVER,),
             engine="highs",
             kernels=OFFSETS_KERNELS,
-            model=Export("arena.olla_milp", ".arena.models:stated"),
+            model=Export("arena.olla_milp", "..formulations.arena.data:arena_data"),
         ),
         Method(
             "two-step",

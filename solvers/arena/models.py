@@ -14,11 +14,6 @@ from ..engines.model import solve_model
 from .allocating import allocate
 
 
-def stated(problem: Arena) -> dict[str, Any]:
-    """Return what both models are built of."""
-    return {"data": arena_data(problem)}
-
-
 def solve_joint(problem: Arena, context: Context) -> Outcome:
     """Solve positions and rectangles in one model, from the best answer known or the reference order's."""
     return _solve(problem, context, rectangles_cpsat, "the CP-SAT model", hinted=True)

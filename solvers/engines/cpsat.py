@@ -85,7 +85,8 @@ def solve_cpsat(
     supervisor = Supervisor(context)
 
     def on_solution(value: Value) -> None:
-        context.offer(decode(value))
+        if (answer := decode(value)) is not None:
+            context.offer(answer)
         if context.closed:
             solver.stop_search()
 
@@ -125,7 +126,7 @@ def solve_cpsat(
         return replace(outcome, detail=f"{outcome.detail}, without symmetries after {crashes[0]}")
     if crashes:
         return Outcome(reason=None if context.closed else "crash", detail=f"CP-SAT failed: {crashes[0]}")
-    return _outcome(solver, status[0], context, supervisor, decode, to_objective)
+    return _outcome(solver, status[0], context, supervisor, on_solution, to_objective)
 
 
 def _outcome(
@@ -133,7 +134,7 @@ def _outcome(
     status: Any,
     context: Context,
     supervisor: Supervisor,
-    decode: Callable[[Value], Any],
+    on_solution: Callable[[Value], None],
     to_objective: Callable[[int], int],
 ) -> Outcome:
     from ortools.sat.python import cp_model
@@ -146,7 +147,7 @@ def _outcome(
     if status == cp_model.INFEASIBLE:
         return Outcome(infeasible=True, detail=detail)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        context.offer(decode(solver.value))
+        on_solution(solver.value)
         context.raise_bound(to_objective(_integer(solver.best_objective_bound)), kind="CP-SAT")
     if context.closed or status == cp_model.OPTIMAL:
         return Outcome(detail=detail)

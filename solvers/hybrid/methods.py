@@ -33,7 +33,7 @@ ROOM = Room(
             proves=OPTIMUM,
             options=(PYOMO_SOLVER,),
             engine="highs",
-            model=Export("hybrid.stages_milp", ".hybrid.models:stated", unit=""),
+            model=Export("hybrid.stages_milp"),
         ),
         Method(
             "equal",

@@ -6,16 +6,14 @@ from typing import Any
 
 from ...formulations.makespan.data import makespan_data
 from ...models.problems.makespan import Makespan
+from ..method import STATING_SECONDS
 from ..solve import solve
-
-HORIZON_SECONDS = 60.0
-"""For the list schedules whose makespan is the horizon."""
 
 
 def stated(problem: Makespan) -> dict[str, Any]:
     """Return the data, and the ticks within which a model looks for schedules."""
     data = makespan_data(problem)
-    known = solve(problem, "list", time_limit=HORIZON_SECONDS, threads=1).objective
+    known = solve(problem, "list", time_limit=STATING_SECONDS, threads=1).objective
     return {"data": data, "horizon": data.horizon if known is None else known // data.tick}
 
 

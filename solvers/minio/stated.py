@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...formulations.minio import cuts_cpsat
-from ...formulations.minio.data import MinIOData, written_at_once
+from ...formulations.minio.data import written_at_once
 from ...models.problems.minio import MinIO, Traversal
 from ..context import Context
+from ..method import STATING_SECONDS
 from .benders import begun, go_through
 from .bounds import subtree_bounds
 from .orders import ORDERS
 from .rules import begin, tree_data
 from .waiting import WaitingTree
-
-SECONDS = 60.0
-"""Seconds in which the cuts of `benders` are looked for, before the model is written with those found."""
 
 
 def stated(problem: MinIO) -> dict[str, Any]:
@@ -31,9 +30,10 @@ def ordered(problem: MinIO, order: str = "postorder-io") -> dict[str, Any]:
     return {"data": data, "order": ORDERS[order](problem.graph, data, lambda: False)}
 
 
-def cut(problem: MinIO) -> dict[str, Any]:
+def cut(problem: MinIO, *, seconds: float = math.inf) -> dict[str, Any]:
     """Return the data, and the cuts that the method finds in a minute: all of them, if it ends before."""
-    context = Context(problem=problem, method="benders", time_limit=SECONDS, threads=1)
+    limit = min(seconds, STATING_SECONDS)
+    context = Context(problem=problem, method="benders", time_limit=limit, threads=1)
     data, _, cuts = begin(problem, context)
     rounds = begun(problem, data, cuts, context)
     go_through(rounds)
@@ -44,10 +44,9 @@ def by_parts(
     problem: MinIO, stated: Mapping[str, Any], built: cuts_cpsat.Master, value: Callable[[Any], int]
 ) -> Traversal | None:
     """Return the traversal that writes what a solution does; None if no order can do with it."""
-    data: MinIOData = stated["data"]
-    nbytes = cuts_cpsat.file_bytes(built, cuts_cpsat.decode(built, value))
+    data, nbytes = built.data, cuts_cpsat.file_bytes(built, cuts_cpsat.decode(built, value))
     left = [size - written for size, written in zip(data.size, nbytes, strict=True)]
-    tree = WaitingTree(data, [sum(left[k] for k in some) for some in data.files_of])
+    tree = WaitingTree(data, [sum(left[k] for k in files) for files in data.files_of])
     if tree.peak(data.n - 1) > data.memory:
         return None
     return written_at_once(data, tree.order(data.n - 1), nbytes)

@@ -11,7 +11,7 @@ from ...models.errors import UsageError
 from ...models.problems.offsets import Offsets
 
 
-def stated(problem: Offsets, part: int | None) -> dict[str, Any]:
+def stated(problem: Offsets, *, part: int | None = None) -> dict[str, Any]:
     """Return the data of a part, the only one if none is named.
 
     Raises
@@ -35,9 +35,9 @@ def stated(problem: Offsets, part: int | None) -> dict[str, Any]:
     )
 
 
-def unordered(problem: Offsets, part: int | None) -> dict[str, Any]:
+def unordered(problem: Offsets, *, part: int | None = None) -> dict[str, Any]:
     """Return the same for a model to which rows may be added: buffers that are alike may lie in any order."""
-    return {"data": replace(stated(problem, part)["data"], ordered=False)}
+    return {"data": replace(stated(problem, part=part)["data"], ordered=False)}
 
 
 def _described(problem: Offsets, data: OffsetsData) -> str:

@@ -7,7 +7,8 @@ path of theirs is no bound on that of all edges, and none is claimed beyond the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ...formulations.parallel import edges_milp
@@ -35,19 +36,9 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
             f"method milp of memory-edges: found processors {problem.processors}, expected any number: "
             "its flow knows no number of processors; auto, cpsat, min-levels and respect-order do"
         )
-    for amount, unit in zip(edges_milp.totals(problem.graph), ("bytes", "ns"), strict=True):
-        if amount >= edges_milp.LARGEST_TOTAL:
-            raise UsageError(
-                f"method milp of memory-edges: found {amount} {unit} in all, expected less than 2^49 "
-                "(solvers take larger factors for mistakes); auto and cpsat do"
-            )
+    if detail := refused(problem):
+        raise UsageError(f"method milp of memory-edges: {detail}; auto and cpsat do")
     raise_path_bound(problem, context)
-
-    def decode(built: edges_milp.BuiltEdges, value: Callable[[Any], float]) -> Edges | None:
-        edges = edges_milp.decode(built, problem.graph, value)
-        flow = largest_cut(parallel_cut.build(problem.graph, edges)).flow
-        return Edges(edges=tuple(edges), flow=flow) if flow.value() <= problem.bound else None
-
     shared = len(parallel_cut.build(problem.graph).shared)
     run = context.inner(problem, context.remaining(), "") if shared else context
     if shared and context.answer is not None:
@@ -58,7 +49,7 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
         lambda: edges_milp.build(problem.graph, problem.bound, expired=lambda: context.expired),
         what="the MILP of edges",
         size=edges_milp.size(problem.graph),
-        decode=decode,
+        decode=partial(edges_of, problem, {}),
         to_objective=lambda ns: ns,
         run=run,
         settings=_SETTINGS,
@@ -67,6 +58,29 @@ def solve_milp(problem: MemoryEdges, context: Context) -> Outcome:
         return outcome
     if run.answer is not None:
         context.offer(run.answer)
-    said = "no edges let one flow prove the bound" if outcome.infeasible else outcome.detail
+    detail = "no edges let one flow prove the bound" if outcome.infeasible else outcome.detail
     tensors = f"{shared} tensor{'s' * (shared > 1)} with several last accesses"
-    return Outcome(reason=outcome.reason, detail=f"{said}; {tensors}: other edges may be better")
+    return Outcome(reason=outcome.reason, detail=f"{detail}; {tensors}: other edges may be better")
+
+
+def refused(problem: MemoryEdges) -> str:
+    """Return why the MILP cannot be stated; empty if it can."""
+    for amount, unit in zip(edges_milp.totals(problem.graph), ("bytes", "ns"), strict=True):
+        if amount >= edges_milp.LARGEST_TOTAL:
+            return (
+                f"found {amount} {unit} in all, expected less than 2^49 (solvers take larger factors for "
+                "mistakes)"
+            )
+    return ""
+
+
+def edges_of(
+    problem: MemoryEdges,
+    stated: Mapping[str, Any],
+    built: edges_milp.BuiltEdges,
+    value: Callable[[Any], float],
+) -> Edges | None:
+    """Return the edges of a solution with the flow that proves them; None if it proves too little."""
+    edges = edges_milp.decode(built, problem.graph, value)
+    flow = largest_cut(parallel_cut.build(problem.graph, edges)).flow
+    return Edges(edges=tuple(edges), flow=flow) if flow.value() <= problem.bound else None

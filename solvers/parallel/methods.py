@@ -43,9 +43,8 @@ ROOM = Room(
             model=Export(
                 "parallel.cut_lp",
                 ".parallel.stated:cuts",
-                unit=".parallel.stated:unit_of_moments",
-                base=".parallel.stated:constant",
                 scope="moments of a relaxation where tensors are shared or processors are few",
+                decode=".parallel.stated:moment_of",
             ),
         ),
         Method(
@@ -62,13 +61,10 @@ ROOM = Room(
             source="Bathie, Marchal, Robert and Thibault, 2020 (processors)",
             options=(PYOMO_SOLVER,),
             engine="highs",
-            model=Export(
-                "parallel.cut_milp", ".parallel.stated:moments", unit=".parallel.stated:unit_of_moments"
-            ),
+            model=Export("parallel.cut_milp", ".parallel.stated:moments"),
         ),
     ),
     certify=".parallel.certify:certify_memory",
-    bare={"milp": ".bare:cut"},
     judging=3.5,
 )
 
@@ -96,7 +92,7 @@ EDGES = Room(
             model=Export(
                 "parallel.edges_cpsat",
                 ".parallel.stated:conflicts",
-                unit=".parallel.stated:tick",
+                unit="tick",
                 scope="edges that break the conflicts that are found in a minute",
                 decode=".parallel.stated:edges_without_conflict",
             ),
@@ -116,7 +112,7 @@ EDGES = Room(
                 ".parallel.stated:edges",
                 unit="",
                 scope="edges that one flow certifies",
-                decode=".parallel.stated:edges_of",
+                decode=".parallel.edges_models:edges_of",
             ),
         ),
         *family(
@@ -132,7 +128,6 @@ EDGES = Room(
         ),
     ),
     certify=".parallel.certify:certify_edges",
-    bare={"milp": ".bare:edges"},
     complete=".parallel.edges:with_flow",
     judging=6.0,
     shared=("peak",),  # its orders

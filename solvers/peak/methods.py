@@ -21,7 +21,7 @@ _CHAIN_WINDOWS = Option("plain", False, "1: without forced orders, and with OLLA
 
 _OLLA = "Steiner et al., OLLA, 2022 (MODeL, ICML 2023), section 3"
 
-_DATA = ".peak.stated:stated"
+_DATA = "..formulations.peak.data:peak_data"
 
 _search = partial(Method, proves=OPTIMUM, kernels=PEAK_KERNELS)
 

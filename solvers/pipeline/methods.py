@@ -23,7 +23,7 @@ ROOM = Room(
             "CP-SAT, intervals of ops and of activations, micro-batches in order",
             proves=OPTIMUM,
             engine="cpsat",
-            model=Export("pipeline.intervals_cpsat", ".pipeline.exact:stated", unit=""),
+            model=Export("pipeline.intervals_cpsat"),
         ),
         Method(
             "gpipe",

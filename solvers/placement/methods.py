@@ -17,7 +17,6 @@ _CHAINS = (".recompute.chains.hetero",)
 _EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_IN_PLACE, *_ADDRESSES, *RECOMPUTE_KERNELS)
 _FREE = ("order=free",)
 _STATED = ".placement.stated:"
-_IDEAL = f"{_STATED}ideal"
 
 
 def _autotm(form: str, stated: str, summary: str, *options: Option) -> Method:
@@ -91,9 +90,7 @@ ROOM = Room(
                 "placement.bounds.samples_lp",
                 f"{_STATED}samples",
                 unit="",
-                base=_IDEAL,
                 scope="relaxed states at sample instants",
-                decode=f"{_STATED}no_plan",
             ),
         ),
         Method(
@@ -135,7 +132,6 @@ ROOM = Room(
                 "placement.slots.bytes_lp",
                 f"{_STATED}bytes_in_rounds",
                 unit="",
-                base=_IDEAL,
                 scope="plans of eight rounds in each piece of time, or a bound of whole tensors",
                 decode=f"{_STATED}plan_of_rounds",
             ),
@@ -151,7 +147,6 @@ ROOM = Room(
                 "placement.slots.whole_milp",
                 f"{_STATED}whole_tensors",
                 unit="",
-                base=_IDEAL,
                 scope="a relaxation by pieces of time, one for each run and stall",
                 decode=f"{_STATED}plan_of_whole",
             ),
@@ -173,7 +168,7 @@ ROOM = Room(
             model=Export(
                 "placement.whole.intervals_cpsat",
                 f"{_STATED}intervals",
-                unit=f"{_STATED}tick",
+                unit="tick",
                 scope="plans of whole tensors in steps of time, one copy at a time each way",
                 decode=f"{_STATED}plan_of_intervals",
             ),

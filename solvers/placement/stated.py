@@ -6,7 +6,8 @@ Each is the whole program that a method states for the question, also where the 
     AutoTM's program with all steps of all items (the method excludes some by prices). Its optimum is the
     form's, the least time of a plan of the form, up to less than 1 ns for each op that uses outer tiers.
 ``tmof``
-    TMOF's program of all GPUs. Its optimum is the least time of a plan of TMOF's form.
+    TMOF's program of all GPUs. Its optimum is the least time of a plan of TMOF's form, without latencies. In
+    it tensors are copied in parts: plans of whole tensors may need more.
 ``slot-lp``
     The program with eight rounds in each piece, from which the method's first plan comes: up to rounding its
     optimum is that plan's time. With ``whole`` that without limit on the rounds, whose optimum is a bound.
@@ -27,14 +28,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...formulations.placement.autotm import walks_milp
-from ...formulations.placement.autotm.data import Form, autotm_data
-from ...formulations.placement.bounds.releases import ideal_time
+from ...formulations.placement.autotm.data import AutotmData, Form, autotm_data
 from ...formulations.placement.bounds.windows import disjoint, windows
 from ...formulations.placement.lanes import lanes
 from ...formulations.placement.slots.order import order
 from ...formulations.placement.slots.pieces import coarse
 from ...formulations.placement.states import state_data
-from ...formulations.placement.tmof.slots import alike
 from ...formulations.placement.whole import intervals_cpsat
 from ...formulations.placement.whole.sequence import longest_stall, rates
 from ...models.errors import UsageError
@@ -48,7 +47,7 @@ from .reductions.replicas.share import replicas
 from .slots import bytes as slots_bytes
 from .slots.plan import decode as plan_of_bytes
 from .slots.timed import plan_of
-from .tmof.method import plan_of_swaps, said_share
+from .tmof.method import plan_of_swaps, refused
 
 Stated = Mapping[str, Any]
 Value = Callable[[Any], Any]
@@ -72,11 +71,6 @@ def _checked(problem: Placement, *, modes: bool = False) -> Placement:
     return problem
 
 
-def ideal(problem: Placement) -> int:
-    """Return the ns of all ops, which the objectives of slot models leave out: these are stalls."""
-    return ideal_time(one_gpu(problem))
-
-
 def _in_all(problem: Placement, plan: Plan | None) -> Plan | None:
     """Return the plan of all replicas that do what one does."""
     found = replicas(problem)
@@ -90,38 +84,27 @@ def intervals(problem: Placement, tick: int | None = None) -> dict[str, Any]:
     return {"data": data, "horizon": data.slowest + longest_stall(data), "tick": tick}
 
 
-def tick(stated: Stated) -> int:
-    """Return the ns of a step."""
-    found: int = stated["tick"]
-    return found
-
-
 def plan_of_intervals(problem: Placement, stated: Stated, built: Any, value: Value) -> Plan:
     """Return the plan of a solution."""
     return intervals_cpsat.decode(built, value, problem)
 
 
-def static(problem: Placement) -> dict[str, Any]:
+def static(problem: Placement) -> AutotmData:
     """Return the data of AutoTM's static form."""
-    return _walks(problem, Form.STATIC)
+    return autotm_data(_checked(problem, modes=True), Form.STATIC)
 
 
-def sync(problem: Placement) -> dict[str, Any]:
+def sync(problem: Placement) -> AutotmData:
     """Return the data of AutoTM's synchronous form."""
-    return _walks(problem, Form.SYNC)
+    return autotm_data(_checked(problem, modes=True), Form.SYNC)
 
 
 def beside(
     problem: Placement, window: int = 15, read_beside: str | None = None, write_beside: str | None = None
-) -> dict[str, Any]:
+) -> AutotmData:
     """Return the data of AutoTM's asynchronous form."""
     rates_beside = rate("read-beside", read_beside), rate("write-beside", write_beside)
-    return _walks(problem, Form.ASYNC, window=window, beside=rates_beside)
-
-
-def _walks(problem: Placement, form: Form, **given: Any) -> dict[str, Any]:
-    """Return the data of a form of AutoTM."""
-    return {"data": autotm_data(_checked(problem, modes=True), form, **given)}
+    return autotm_data(_checked(problem, modes=True), Form.ASYNC, window=window, beside=rates_beside)
 
 
 def plan_of_walks(problem: Placement, stated: Stated, built: Any, value: Value) -> Plan:
@@ -133,28 +116,23 @@ def swaps(problem: Placement, share: str = "joint") -> dict[str, Any]:
     """Return the data of TMOF's program."""
     parts = lanes(_checked(problem))
     data = [state_data(lane.problem) for lane in parts]
-    if words := said_share(share, alike(data)):
-        raise UsageError(f"export: {words}")
+    if detail := refused(share, data):
+        raise UsageError(f"export: {detail}")
     if share == "oblivious":
         return {"data": data[:1]}
-    limit = 1 if share in ("disjoint", "both") else None
-    token = share in ("bidirectional", "both")
     return {
         "data": data,
         "lanes": parts,
         "groups": problem.machine.groups,
-        "disjoint": limit,
-        "token": token,
+        "disjoint": 1 if share in ("disjoint", "both") else None,
+        "token": share in ("bidirectional", "both"),
     }
 
 
 def plan_of_tmof(problem: Placement, stated: Stated, built: Any, value: Value) -> Plan | None:
     """Return the plan of a solution of TMOF's program."""
     parts = lanes(problem)
-    found: Plan | None = plan_of_swaps(
-        problem, parts, [state_data(lane.problem) for lane in parts], built, value
-    )
-    return found
+    return plan_of_swaps(problem, parts, [state_data(lane.problem) for lane in parts], built, value)
 
 
 def bytes_in_rounds(problem: Placement) -> dict[str, Any]:
@@ -169,13 +147,13 @@ def plan_of_rounds(problem: Placement, stated: Stated, built: Any, value: Value)
     """Return the plan of a solution of the slot model in bytes; none of whole tensors."""
     if problem.whole:
         return None
-    return _in_all(problem, plan_of_bytes(built, built.values(value), one_gpu(problem)))
+    return _in_all(problem, plan_of_bytes(built, built.pyomo.values(value), one_gpu(problem)))
 
 
 def whole_tensors(problem: Placement) -> dict[str, Any]:
     """Return the data of the lower slot model of whole tensors, on one piece for each run and stall."""
     data = state_data(one_gpu(_checked(problem)))
-    return {"cut": coarse(data), "most": longest_stall(data), "upper": False}
+    return {"cut": coarse(data), "most": longest_stall(data), "upper": False, "base": data.ideal}
 
 
 def plan_of_whole(problem: Placement, stated: Stated, built: Any, value: Value) -> Plan | None:
@@ -183,12 +161,8 @@ def plan_of_whole(problem: Placement, stated: Stated, built: Any, value: Value) 
     return _in_all(problem, plan_of(one_gpu(problem), stated["cut"].data, order(built, value)))
 
 
-def samples(problem: Placement) -> dict[str, Any]:
+def samples(problem: Placement, *, expired: Callable[[], bool] = lambda: False) -> dict[str, Any]:
     """Return the data of the program of prices, and the samples of the last round."""
     data = sample_data(one_gpu(_checked(problem, modes=True)))
-    found = windows(data, lambda: False)
-    return {"data": data, "samples": chosen_samples(data, found, disjoint(found, data), *SAMPLED_ROUNDS[-1])}
-
-
-def no_plan(*_: object) -> None:
-    """Return nothing: solutions of a relaxation are no plans."""
+    every = windows(data, expired)
+    return {"data": data, "samples": chosen_samples(data, every, disjoint(every, data), *SAMPLED_ROUNDS[-1])}

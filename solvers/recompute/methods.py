@@ -221,7 +221,6 @@ ROOM = Room(
                 f"{_STATED}moments",
                 unit="tick",
                 scope="relaxed schedules, at the moments of a longest path",
-                decode=f"{_STATED}no_answer",
             ),
         ),
         _graph(

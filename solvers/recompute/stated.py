@@ -16,25 +16,29 @@ from .models.moments import relaxed_data
 from .models.paging import paging
 
 
-def stages(problem: Recompute) -> dict[str, Any]:
+def stages(problem: Recompute) -> RecomputeData:
     """Return the data of schedules in partitioned stages."""
-    return {"data": _data(problem)}
+    if (why := problem.impossible()) is not None:
+        raise UsageError(
+            f"export: found a problem without schedules ({why}), expected one that may have some"
+        )
+    return recompute_data(problem)
 
 
 def paged_stages(problem: Recompute) -> dict[str, Any]:
     """Return the same in ns, with what paging costs."""
-    data = _data(problem)
+    data = stages(problem)
     return {"data": in_ns(data), "paging": paging(problem, data)}
 
 
 def retentions(problem: Recompute, copies: int = COPIES) -> dict[str, Any]:
     """Return the data, and the most runs of each op."""
-    return {"data": _data(problem), "copies": copies}
+    return {"data": stages(problem), "copies": copies}
 
 
 def moments(problem: Recompute) -> dict[str, Any]:
     """Return the data of a relaxation, and the moments of a longest path."""
-    _data(problem)
+    stages(problem)
     relaxed = relaxed_data(problem)
     if relaxed is None:
         raise UsageError(
@@ -43,14 +47,6 @@ def moments(problem: Recompute) -> dict[str, Any]:
         )
     data, slower = relaxed
     return {"data": data, "moments": longest_path(data), "slower": slower}
-
-
-def _data(problem: Recompute) -> RecomputeData:
-    if (why := problem.impossible()) is not None:
-        raise UsageError(
-            f"export: found a problem without schedules ({why}), expected one that may have some"
-        )
-    return recompute_data(problem)
 
 
 def runs(
@@ -67,7 +63,3 @@ def paged(problem: Recompute, stated: Mapping[str, Any], built: Any, value: Call
     steps = stages_milp.decode_paged(built, value)
     found = problem.with_discards(without_idle_copies(problem.graph, steps, problem.fast))
     return None if problem.judge(found).violations else found
-
-
-def no_answer(*_: object) -> None:
-    """Return nothing: solutions of a relaxation are no schedules."""

@@ -109,7 +109,7 @@ ROOM = Room(
             engine="cpsat",
             kernels=EDGE_KERNELS,
             late=True,
-            model=Export("streams.stages_cpsat", ".streams.models:stated"),
+            model=Export("streams.stages_cpsat"),
         ),
         Method(
             "tenants",

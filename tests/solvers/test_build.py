@@ -45,7 +45,8 @@ def test_every_formulation_is_open() -> None:
         for path in FORMULATIONS.rglob("*.py")
         if "\nENGINE = " in path.read_text("utf-8")
     }
-    programs = {path for path in FORMULATIONS.rglob("*.py") if "(Named)" in path.read_text("utf-8")}
+    programs = {path for path in FORMULATIONS.rglob("*.py") if "as_pyomo(self" in path.read_text("utf-8")}
+    assert len(programs) == 3
     assert all("\nENGINE = " in path.read_text("utf-8") for path in programs)
     named = {export.formulation for room in ROOMS.values() for export in room.exports.values()}
     assert stated == named - {"partition.asked_milp"} | {*STEPS}
@@ -188,6 +189,48 @@ def test_beyond_the_horizon_nothing_is_claimed() -> None:
     result = lt.solve(problem, "cpsat", threads=1, constrain=late)
     assert result.status is lt.Status.UNKNOWN
     assert "nothing ends within" in result.detail
+
+
+def test_an_op_later_than_the_model_ends_is_no_proof_that_there_is_no_schedule() -> None:
+    problem = problem_of("pipeline", "cpsat")
+
+    def late(built: lt.Built) -> None:
+        built.model.add(built.parts.start[0] >= built.parts.horizon + 1)
+
+    result = lt.solve(problem, "cpsat", threads=1, constrain=late)
+    assert result.status is lt.Status.UNKNOWN
+    assert "nothing ends within 18 ns" in result.detail
+
+
+@pytest.mark.parametrize(
+    ("problem", "method"),
+    [
+        (lt.MemoryEdges(lt.load("gen:layered?layers=2&width=3&seed=32"), bound=34), "cpsat"),
+        (load_problem("parallel-memory", "gen:layered?layers=2&width=4&seed=3&processors=1"), "lp"),
+    ],
+)
+def test_solutions_that_are_no_answers_are_said(problem: lt.Problem, method: str) -> None:
+    result = lt.solve(problem, method, threads=1, constrain=lambda built: None)
+    assert (result.status, result.bound) == (lt.Status.UNKNOWN, None)
+    assert "no solution that was found stands for an answer" in result.detail
+
+
+@pytest.mark.parametrize("method", ["cpsat", "milp"])
+def test_another_objective_is_refused(method: str) -> None:
+    def other(built: lt.Built) -> None:
+        if built.engine == "cpsat":
+            built.model.minimize(-built.variables["peak"])
+        else:
+            built.model.component("objective").expr *= 2
+
+    with pytest.raises(lt.UsageError, match="found another objective, expected rows only"):
+        lt.solve(problem_of("peak", method), method, threads=1, constrain=other)
+
+
+def test_what_a_model_is_stated_of_is_searched_within_the_limit() -> None:
+    problem = lt.MemoryEdges(lt.load("gen:layered?layers=2&width=3&seed=32"), bound=34)
+    assert lt.build(problem, "cpsat").parts.conflicts
+    assert not lt.build(problem, "cpsat", seconds=0).parts.conflicts
 
 
 @pytest.mark.parametrize(

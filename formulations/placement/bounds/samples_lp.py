@@ -44,12 +44,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ....models.units import SECOND
-from ...linear_program import LinearProgram, Named, ProgramBuilder
+from ...linear_program import LinearProgram, ProgramBuilder, PyomoProgram, as_pyomo
 from .prices import Prices, priced
 from .samples import SampleData
 
@@ -59,7 +60,7 @@ BYTES_PER_TERM = 600
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled(Named):
+class Sampled:
     """The program, and where the rows of the prices are.
 
     Attributes
@@ -72,9 +73,10 @@ class Sampled(Named):
         Row per sample.
     room, carried
         Row by outer tier and sample; by cap and epoch.
-    variables
-        Columns of sigma by epoch; h, a, i and o by class, sample (of o that at its end) and tier; y by op and
-        mode.
+    columns
+        Of sigma by epoch; h, a, i and o by class, sample (of o that at its end) and tier; y by op and mode.
+    ideal
+        ns of all ops, which the costs leave out.
     """
 
     samples: tuple[int, ...]
@@ -82,12 +84,18 @@ class Sampled(Named):
     memory: list[int]
     room: dict[tuple[int, int], int]
     carried: dict[tuple[int, int], int]
-    variables: Mapping[str, Mapping[Any, int]]
+    columns: Mapping[str, Mapping[Any, int]]
+    ideal: int
+
+    @cached_property
+    def pyomo(self) -> PyomoProgram:
+        """The program with the time of all ops."""
+        return as_pyomo(self.program, self.columns, self.ideal)
 
     @property
-    def columns(self) -> Mapping[str, Mapping[Any, int]]:
-        """The variables."""
-        return self.variables
+    def model(self) -> Any:
+        """The Pyomo model."""
+        return self.pyomo.model
 
 
 def build(data: SampleData, samples: Sequence[int]) -> Sampled:
@@ -112,7 +120,7 @@ def build(data: SampleData, samples: Sequence[int]) -> Sampled:
         memory=memory,
         room=room,
         carried=carried,
-        variables={
+        columns={
             "stall": dict(enumerate(stall)),
             "held": held,
             "absent": absent,
@@ -120,6 +128,7 @@ def build(data: SampleData, samples: Sequence[int]) -> Sampled:
             "copied": copied,
             "mode": {(k, m): y for k, some in modes.items() for m, (y, _, _) in enumerate(some)},
         },
+        ideal=data.clock[-1],
     )
 
 

@@ -85,11 +85,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from ....models.units import SECOND
-from ...linear_program import LinearProgram, Named
+from ...linear_program import LinearProgram, PyomoProgram, as_pyomo
 from ...model import ModelSize, ticker
 from ..paths import Move, State, moves
 from ..states import StateData
@@ -102,7 +103,7 @@ BYTES_PER_TERM = 600
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlotProgram(Named):
+class SlotProgram:
     """The program and what its columns mean: a and h by life, instant and Q; moves by life and piece."""
 
     program: LinearProgram
@@ -112,21 +113,23 @@ class SlotProgram(Named):
     moved: dict[tuple[int, int], dict[Move, int]]
     stalls: tuple[int, ...]
 
-    @property
-    def columns(self) -> Mapping[str, Mapping[Any, int]]:
-        """Sigma by piece, h and a by life, instant and Q, moves by life, piece, states and channel."""
+    @cached_property
+    def pyomo(self) -> PyomoProgram:
+        """The program with the time of all ops; moves by life, piece, states and channel."""
         stalls = [p for p, piece in enumerate(self.cut.pieces) if not piece.run]
         moved = {
-            (number, p, f"{_called(move.before)}_to_{_called(move.after)}", f"by{move.way}"): column
+            (number, p, f"{_label(move.before)}_to_{_label(move.after)}", f"by{move.way}"): column
             for (number, p), some in self.moved.items()
             for move, column in some.items()
         }
-        return {
-            "stall": dict(zip(stalls, self.stalls, strict=True)),
-            "held": self.held,
-            "absent": self.absent,
-            "moved": moved,
-        }
+        columns: dict[str, Mapping[Any, int]] = {"stall": dict(zip(stalls, self.stalls, strict=True))}
+        columns |= {"held": self.held, "absent": self.absent, "moved": moved}
+        return as_pyomo(self.program, columns, self.cut.data.ideal)
+
+    @property
+    def model(self) -> Any:
+        """The Pyomo model."""
+        return self.pyomo.model
 
     def carried(self, values: Sequence[float], number: int, p: int) -> dict[Move, float]:
         """Return the bytes of a life that each move takes in a piece."""
@@ -148,7 +151,7 @@ class SlotProgram(Named):
         return amounts
 
 
-def _called(state: State) -> str:
+def _label(state: State) -> str:
     """Return the tiers that hold the bytes of a state."""
     q, away = state
     return "_".join(str(x) for x in range(q.bit_length() + 1) if (q >> x & 1 if x else not away))

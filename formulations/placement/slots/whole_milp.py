@@ -118,8 +118,8 @@ class SlotMilp:
         return [self.model.flow[number, p, w] for w in ways if (number, p, w) in self.model.flow]
 
 
-def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
-    """Return the model; its objective is the sum of the stalls in ns.
+def build(cut: Cut, *, most: int, upper: bool, caps: bool = True, base: int = 0) -> SlotMilp:
+    """Return the model; its objective is the sum of the stalls in ns, and `base`.
 
     Parameters
     ----------
@@ -131,6 +131,8 @@ def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
         Which of the two.
     caps
         Whether joint caps count.
+    base
+        ns that are added to the objective, such as those of all ops.
     """
     import pyomo.environ as pyo
 
@@ -156,7 +158,7 @@ def build(cut: Cut, *, most: int, upper: bool, caps: bool = True) -> SlotMilp:
     model.stall = pyo.Var(stalls, domain=pyo.NonNegativeReals, bounds=(0, most))
     model.more = pyo.Var([p for p in stalls if cut.pieces[p].length is not None], domain=pyo.Binary)
     model.rows = pyo.ConstraintList()
-    model.objective = pyo.Objective(expr=sum(model.stall[p] for p in stalls))
+    model.objective = pyo.Objective(expr=base + sum(model.stall[p] for p in stalls))
     built = SlotMilp(model, cut, upper)
     _somewhere(built)
     _places(built)

@@ -9,11 +9,10 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 
 
-def plan_of(problem: Placement, data: StateData, found: Order | None) -> Plan | None:
+def plan_of(problem: Placement, data: StateData, order: Order | None) -> Plan | None:
     """Return the fastest plan of an order, without and with copies beside each other; None if it has none."""
     plans = []
     for beside in (False, True) if data.caps else (False,):
-        times = None if found is None else timing(data, found, beside=beside)
-        if found is not None and times is not None:
-            plans.append(plan(data, problem, found, times, beside=beside))
+        if order is not None and (times := timing(data, order, beside=beside)) is not None:
+            plans.append(plan(data, problem, order, times, beside=beside))
     return min(plans, key=problem.evaluate, default=None)

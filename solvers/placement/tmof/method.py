@@ -27,11 +27,11 @@ from ....formulations.placement.lanes import Lane, is_closed, is_scattered, lane
 from ....formulations.placement.slots.bytes_lp import BYTES_PER_TERM, size
 from ....formulations.placement.slots.pieces import coarse
 from ....formulations.placement.states import StateData, state_data
-from ....formulations.placement.tmof import swaps_milp
-from ....formulations.placement.tmof.paths import decode
+from ....formulations.placement.tmof import paths, swaps_milp
 from ....formulations.placement.tmof.slots import alike, joint_rate, shares
 from ....formulations.placement.tmof.whole import order_of
 from ....models.machine import ChannelGroup
+from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...engines.memory import refuse_if_too_large
@@ -67,8 +67,8 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     share = context.options.get("share", "joint")
     parts = lanes(problem)
     data = [state_data(lane.problem) for lane in parts]
-    if words := said_share(share, alike(data)):
-        return Outcome(refused=f"method tmof, {words}")
+    if detail := refused(share, data):
+        return Outcome(refused=f"method tmof, {detail}")
     closed, scattered = is_closed(problem, parts), is_scattered(problem, parts)
     for lane_data in data:
         context.raise_bound(lane_data.ideal, kind="sum of durations")
@@ -112,9 +112,9 @@ def solve_tmof(problem: Placement, context: Context) -> Outcome:
     return replace(outcome, detail=f"{outcome.detail}{known}", facts=facts)
 
 
-def said_share(share: str, same: bool) -> str:
-    """Return why GPUs that are not the same do not share a link so; empty if they may."""
-    if same or share not in ("disjoint", "both", "oblivious"):
+def refused(share: str, data: Sequence[StateData]) -> str:
+    """Return why GPUs do not share a link in a way that is for equal ones; empty if they do."""
+    if share not in ("disjoint", "both", "oblivious") or alike(data):
         return ""
     return f"share {share}: found different GPUs or graphs, expected copies of one"
 
@@ -125,7 +125,7 @@ def plan_of_swaps(
     data: Sequence[StateData],
     built: swaps_milp.TmofModel,
     value: Callable[[Any], float],
-) -> Any:
+) -> Plan | None:
     """Return the plan of a solution; None if it fits within a solver's tolerances only.
 
     `parts` and `data` are those of all GPUs, of which the model may have the first one alone. Whole tensors
@@ -133,11 +133,11 @@ def plan_of_swaps(
     """
     if problem.whole:
         return plan_of(problem, data[0], order_of(built, value))
-    read = [decode(built, value, g) for g in range(len(built.slots))]
+    read = [paths.decode(built, value, g) for g in range(len(built.slots))]
     read += read[:1] * (len(parts) - len(read))
     items = [Part(lane, coarse(x), walks) for lane, x, (_, walks) in zip(parts, data, read, strict=True)]
-    found = emit(items, problem)
-    return None if found is None else with_windows(problem, parts, found)
+    plan = emit(items, problem)
+    return None if plan is None else with_windows(problem, parts, plan)
 
 
 def form_bound(
@@ -188,16 +188,16 @@ def _solve(
     known = context.bound or 0
     misfits = list[str]()
 
-    def plan(built: swaps_milp.TmofModel, value: Callable[[Any], float]) -> Any:
+    def decode(built: swaps_milp.TmofModel, value: Callable[[Any], float]) -> Plan | None:
         exact = [*data, *[data[0]] * (len(parts) - len(data))]
-        found = plan_of_swaps(problem, parts, exact, built, value)
-        if found is None:
+        plan = plan_of_swaps(problem, parts, exact, built, value)
+        if plan is None:
             misfits.append(
                 "copies of whole tensors in the order of a solution are no plan"
                 if problem.whole
                 else "solutions fit within the tolerances of the solver only"
             )
-        return found
+        return plan
 
     outcome = Outcome()
     for reserve in RESERVES:
@@ -208,13 +208,14 @@ def _solve(
             partial(build, reduced, expired=lambda: context.expired),
             what="TMOF's model",
             size=swaps_milp.size(data),
-            decode=plan,
+            decode=decode,
             to_objective=lambda units: min(math.floor(units), known),
         )
         if context.answer is not None or not misfits or context.expired:
             break
-    said = [outcome.detail, "among plans of TMOF's form", *misfits[-1:] * (context.answer is None)]
-    return replace(outcome, infeasible=False, detail=", ".join(said))
+    form = "among plans of TMOF's form" + ", which may cut tensors" * problem.whole
+    detail = [outcome.detail, form, *misfits[-1:] * (context.answer is None)]
+    return replace(outcome, infeasible=False, detail=", ".join(detail))
 
 
 def _with_reserve(data: StateData, reserve: int) -> StateData:

@@ -84,7 +84,7 @@ def raise_moments(
 
     def look(built: moments_milp.MomentsModel, value: Callable[[Any], float]) -> None:
         if found is not None:
-            found(from_moments(data, moments, moments_milp.decode(built, value)))
+            found(from_moments(data, moments, moments_milp.values_there(built, value)))
 
     outcome = solve_model(
         context,
