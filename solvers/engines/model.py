@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...formulations.model import BuildTimeout, Formulation, ModelSize
+from ...models.problems.problem import Problem
 from ..context import Context, Outcome
 from .cpsat import solve_cpsat
 from .highs import solve_highs
@@ -65,6 +66,27 @@ def solve_model(
         return built
     return run_model(
         run or context, formulation, built, to_objective=to_objective, decode=decode, settings=settings
+    )
+
+
+def solve_question(problem: Problem, context: Context, formulation: Any, what: str, **given: Any) -> Outcome:
+    """Solve the model that a formulation has of a problem itself, in the unit of its objective.
+
+    Parameters
+    ----------
+    what
+        As for `solve_model`.
+    given
+        Further arguments of ``build``.
+    """
+    return solve_model(
+        context,
+        formulation,
+        lambda: formulation.build(problem, **given, expired=lambda: context.expired),
+        what=what,
+        size=formulation.size(problem),
+        to_objective=int,
+        decode=formulation.decode,
     )
 
 

@@ -9,7 +9,7 @@ from ...formulations.partition.data import partition_data
 from ...models.errors import UsageError
 from ...models.problems.partition import Partition
 from ..context import Context, Outcome
-from ..engines.model import solve_model
+from ..engines.model import solve_question
 from .bounds import raise_bound
 from .chain import solve_chain
 from .program import offer_cuts
@@ -56,15 +56,7 @@ def _solve(problem: Partition, context: Context, formulation: Any) -> Outcome:
         raise_bound(problem, context)
     if context.closed:
         return Outcome()
-    return solve_model(
-        context,
-        formulation,
-        lambda: formulation.build(problem, hint=context.answer, expired=lambda: context.expired),
-        what="the model of stages",
-        size=formulation.size(problem),
-        to_objective=int,
-        decode=formulation.decode,
-    )
+    return solve_question(problem, context, formulation, "the model of stages", hint=context.answer)
 
 
 def solve_milp(problem: Partition, context: Context) -> Outcome:

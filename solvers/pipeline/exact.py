@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...formulations.pipeline import intervals_cpsat
 from ...models.problems.pipeline import Pipeline
 from ..context import Context, Outcome
-from ..engines.model import solve_model
+from ..engines.model import solve_question
 from .rules import raise_first_bound
-
-
-def stated(problem: Pipeline) -> dict[str, Any]:
-    """Return what the model is built of."""
-    return {"problem": problem}
 
 
 def solve_cpsat(problem: Pipeline, context: Context) -> Outcome:
@@ -24,18 +17,5 @@ def solve_cpsat(problem: Pipeline, context: Context) -> Outcome:
 
 def solve_intervals(problem: Pipeline, context: Context) -> Outcome:
     """Solve the model from the bound and the incumbent of the context."""
-    return solve_model(
-        context,
-        intervals_cpsat,
-        lambda: intervals_cpsat.build(
-            problem,
-            lower=context.bound or 0,
-            upper=context.incumbent,
-            hint=context.answer,
-            expired=lambda: context.expired,
-        ),
-        what="the CP-SAT model of intervals",
-        size=intervals_cpsat.size(problem),
-        decode=intervals_cpsat.decode,
-        to_objective=int,
-    )
+    known = {"lower": context.bound or 0, "upper": context.incumbent, "hint": context.answer}
+    return solve_question(problem, context, intervals_cpsat, "the CP-SAT model of intervals", **known)

@@ -21,7 +21,7 @@ from ..context import Context, Known, Outcome
 from ..distributed.lists import solve_heft as solve_distributed_heft
 from ..distributed.models import solve_cpsat as solve_distributed_cpsat
 from ..distributed.models import stated
-from ..engines.model import solve_model
+from ..engines.model import solve_question
 from ..makespan.methods import LISTS
 from ..method import RunFunction
 from .bounds import raise_first_bound
@@ -54,20 +54,8 @@ def solve_rates(problem: Streams, context: Context) -> Outcome:
 
 def by_rates(problem: Streams, context: Context) -> Outcome:
     """Solve the CP-SAT model of rates from what is known."""
-    return solve_model(
-        context,
-        rates_cpsat,
-        lambda: rates_cpsat.build(
-            problem,
-            horizon=context.incumbent,
-            lower=context.bound or 0,
-            expired=lambda: context.expired,
-        ),
-        what="the CP-SAT model of rates",
-        size=rates_cpsat.size(problem),
-        to_objective=int,
-        decode=rates_cpsat.decode,
-    )
+    known: dict[str, Any] = {"horizon": context.incumbent, "lower": context.bound or 0}
+    return solve_question(problem, context, rates_cpsat, "the CP-SAT model of rates", **known)
 
 
 def rates_stated(problem: Streams) -> dict[str, Any]:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...formulations.streams import stages_cpsat
 from ...models.problems.streams import Streams
 from ..context import Context, Outcome
-from ..engines.model import solve_model
+from ..engines.model import solve_question
 from .bounds import raise_first_bound
 from .memory import is_too_little
-
-
-def stated(problem: Streams) -> dict[str, Any]:
-    """Return what the model is built of."""
-    return {"problem": problem}
 
 
 def solve_stages(problem: Streams, context: Context) -> Outcome:
@@ -22,12 +15,4 @@ def solve_stages(problem: Streams, context: Context) -> Outcome:
     raise_first_bound(problem, context)
     if is_too_little(problem):
         return Outcome(infeasible=True, detail="what is there from first to last is above the memory")
-    return solve_model(
-        context,
-        stages_cpsat,
-        lambda: stages_cpsat.build(problem, expired=lambda: context.expired),
-        what="the CP-SAT model of stages",
-        size=stages_cpsat.size(problem),
-        to_objective=int,
-        decode=stages_cpsat.decode,
-    )
+    return solve_question(problem, context, stages_cpsat, "the CP-SAT model of stages")
