@@ -35,6 +35,10 @@ class Formulation(Protocol):
     from a solution to an answer, and mostly ``size`` and ``bound``. The numbered constraints of its page are
     functions or names of rows in ``CONSTRAINTS``, or their numbers stand beside the rows.
 
+    Where ``build`` takes ``expired``, it calls it now and then, and raises `BuildTimeout` once it holds.
+    ``decode`` takes the model and a function from its variables to values; those of a MILP may be off by a
+    solver's tolerances.
+
     Attributes
     ----------
     ENGINE

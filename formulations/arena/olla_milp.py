@@ -86,11 +86,6 @@ def build(
     ----------
     lower, upper
         Bounds that are known, in units; a solution of `upper` exists.
-
-    Raises
-    ------
-    BuildTimeout
-        If it expires before.
     """
     import pyomo.environ as pyo
 

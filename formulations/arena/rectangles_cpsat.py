@@ -85,11 +85,6 @@ def build(
         Bounds that are known, in units; a solution of `upper` exists.
     hint
         A known answer.
-
-    Raises
-    ------
-    BuildTimeout
-        If it expires before.
     """
     from ortools.sat.python.cp_model import CpModel
 

@@ -102,13 +102,7 @@ def size(problem: Hybrid) -> ModelSize:
 
 
 def build(problem: Hybrid, *, expired: Callable[[], bool] = lambda: False) -> HybridModel:
-    """Return the model.
-
-    Raises
-    ------
-    BuildTimeout
-        If `expired` held before it was complete.
-    """
+    """Return the model."""
     import pyomo.environ as pyo
 
     data, model, tick = hybrid_data(problem), pyo.ConcreteModel(name="hybrid"), ticker(expired)

@@ -110,13 +110,6 @@ def build(
         Of the memory: `CUMULATIVE` or `RESERVOIR`.
     hint
         Starts in ticks, of a schedule within the horizon; where ops have a choice, then their alternatives.
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
     """
     from ortools.sat.python import cp_model
 

@@ -181,15 +181,11 @@ def build(
         A bound that is known, in ticks: q is 0 before.
     hint
         Starts in ticks, of a schedule within the horizon; where ops have a choice, then their alternatives.
-    expired
-        Asked for each term whether to stop.
 
     Raises
     ------
     UsageError
         If ops times ticks are too many.
-    BuildTimeout
-        If it expires before.
     """
     import pyomo.environ as pyo
 

@@ -108,13 +108,6 @@ def build(
         is at most the capacity.
     hint
         Offsets; every variable gets the value that it has with them.
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
 
     Examples
     --------

@@ -128,15 +128,8 @@ def build(
         The buffers, those first that are to be placed first.
     names
         Whether variables get names (for exported models).
-    expired
-        Asked now and then; when it holds, the building stops.
     constraints
         Those of another formulation, instead of `CONSTRAINTS`.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
     """
     from ortools.sat.python.cp_model import CpModel
 

@@ -71,13 +71,6 @@ def build(
         P of (6); None: any number.
     hint
         A moment for the warm start.
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
     """
     import pyomo.environ as pyo
 

@@ -78,13 +78,7 @@ def size(graph: Graph) -> ModelSize:
 
 
 def build(graph: Graph, bound: int, *, expired: Callable[[], bool] = lambda: False) -> BuiltEdges:
-    """Return the model of a graph for a bound in bytes; its `totals` are below `LARGEST_TOTAL`.
-
-    Raises
-    ------
-    BuildTimeout
-        Once `expired()` holds.
-    """
+    """Return the model of a graph for a bound in bytes; its `totals` are below `LARGEST_TOTAL`."""
     import pyomo.environ as pyo
 
     tick = ticker(expired)

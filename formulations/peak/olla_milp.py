@@ -126,7 +126,7 @@ def build(
     hint: Sequence[int] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> OllaModel:
-    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`."""
+    """Return the model, whose only objective is ``peak``; parameters as in `steps_cpsat.build`."""
     tick = ticker(expired)
     preserved = _preserved(data)
     spans = tuple(_span(data, x) for x in preserved)
@@ -219,13 +219,7 @@ bound = forced_bound
 
 
 def decode(olla: OllaModel, value: Callable[[Any], float]) -> tuple[int, ...]:
-    """Return the order of a solution: the op whose C is 1 at step 0, 1, ...
-
-    Parameters
-    ----------
-    value
-        Gives the value of a Pyomo variable; binaries may be off by the solver's tolerance.
-    """
+    """Return the order of a solution: the op whose C is 1 at step 0, 1, ..."""
     position = [0] * olla.data.n
     for (i, s), variable in olla.model.create.items():
         if value(variable) > 0.5:

@@ -134,7 +134,7 @@ def build(
     hint: Sequence[int] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> TensorsModel:
-    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`.
+    """Return the model, whose only objective is ``peak``; parameters as in `steps_cpsat.build`.
 
     The data may be those of `with_chain_windows`.
     """
@@ -264,13 +264,7 @@ bound = forced_bound
 
 
 def decode(built: TensorsModel, value: Callable[[Any], float]) -> tuple[int, ...]:
-    """Return an order of a solution: the ops by step, those of one step as the graph lists them.
-
-    Parameters
-    ----------
-    value
-        Gives the value of a Pyomo variable; binaries may be off by the solver's tolerance.
-    """
+    """Return an order of a solution: the ops by step, those of one step as the graph lists them."""
     step = [0] * built.data.n
     for (k, s), variable in built.model.create.items():
         if value(variable) > 0.5:

@@ -93,7 +93,7 @@ def build(
     names: bool = False,
     expired: Callable[[], bool] = lambda: False,
 ) -> PositionsModel:
-    """Return the model; parameters and errors as in `steps_cpsat.build`."""
+    """Return the model; parameters as in `steps_cpsat.build`."""
     from ortools.sat.python.cp_model import CpModel
 
     tick = ticker(expired)

@@ -136,13 +136,6 @@ def build(
         An order whose values are given to every variable; its peak must not exceed `upper`.
     names
         Whether variables get names (for exported models).
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
     """
     from ortools.sat.python.cp_model import CpModel
 

@@ -76,7 +76,7 @@ def build(
     hint: Sequence[int] | None = None,
     expired: Callable[[], bool] = lambda: False,
 ) -> MilpStepsModel:
-    """Return the model, whose only objective is ``peak``; parameters and errors as in `steps_cpsat.build`."""
+    """Return the model, whose only objective is ``peak``; parameters as in `steps_cpsat.build`."""
     tick = ticker(expired)
     deaths = tuple(shared_deaths(data).items())
     windows = tuple(death_window(data, ops) for ops, _ in deaths)
@@ -178,13 +178,7 @@ bound = forced_bound
 
 
 def decode(steps: MilpStepsModel, value: Callable[[Any], float]) -> tuple[int, ...]:
-    """Return the order of a solution: op i stands where its row of y turns to 1.
-
-    Parameters
-    ----------
-    value
-        Gives the value of a Pyomo variable; binaries may be off by the solver's tolerance.
-    """
+    """Return the order of a solution: op i stands where its row of y turns to 1."""
     position = list(steps.data.latest)
     for (i, _), variable in steps.model.done.items():
         if value(variable) > 0.5:

@@ -179,13 +179,7 @@ def size(data: Layers) -> ModelSize:
 
 
 def build(data: Layers, *, expired: Callable[[], bool] = lambda: False) -> LayersModel:
-    """Return the model.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up: `expired` is asked now and then.
-    """
+    """Return the model."""
     import pyomo.environ as pyo
 
     tick = ticker(expired)

@@ -103,13 +103,9 @@ def build(
         Bound on the runs of each op, at least 1.
     hint
         Ops as they run; of use if they are a schedule of this form.
-    expired
-        Asked at each op and value whether to stop.
 
     Raises
     ------
-    BuildTimeout
-        If it expires before the model stands.
     UsageError
         If units times slots are too many for CP-SAT.
     """

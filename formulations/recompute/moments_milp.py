@@ -238,13 +238,6 @@ def build(
         Ops, each an ancestor of the next one.
     slower
         Costs of slower tiers; None for none.
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
     """
     import pyomo.environ as pyo
 

@@ -154,13 +154,6 @@ def build(
         R need not be integral.
     paging
         Costs of slower tiers; None for no use of them.
-    expired
-        Asked now and then; when it holds, the building stops.
-
-    Raises
-    ------
-    BuildTimeout
-        If the time was up.
     """
     import pyomo.environ as pyo
 

@@ -134,16 +134,9 @@ def build(
         What is placed.
     steps
         Those among which to choose, default all; a walk without any is fixed, or not taken.
-    expired
-        Whether the time is up.
     fits
         Where sizes are not exact (`granule`): whether they are rounded up, so that all solutions fit, or
         down, and rooms up, so that the optimum is a bound.
-
-    Raises
-    ------
-    BuildTimeout
-        If `expired` held before it was complete.
 
     Examples
     --------

@@ -197,13 +197,6 @@ def build(
     onward
         Whether moves begin where the bytes cannot be at the beginning of the piece, too: without them fewer
         plans, and a smaller program (with rounds only: the bound has them).
-    expired
-        Asked at each variable and row whether to stop.
-
-    Raises
-    ------
-    BuildTimeout
-        If it expires before the program stands.
 
     Examples
     --------

@@ -136,8 +136,6 @@ def build(
         D, the most GPUs that swap the same interval; None for no limit.
     token
         Whether swaps out take a token.
-    expired
-        Asked for each slot in an interval whether to stop.
 
     Examples
     --------
