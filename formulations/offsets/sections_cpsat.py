@@ -19,13 +19,14 @@ Minimize H, or nothing, subject to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from ...models.arrays import Integers
 from ..model import CPSAT_BYTES, ModelSize
-from . import rectangles_cpsat as offsets_cpsat
+from . import rectangles_cpsat
 from .data import OffsetsData
 from .rectangles_cpsat import (
     Constraint,
@@ -51,29 +52,9 @@ def size(data: OffsetsData) -> ModelSize:
     return ModelSize(variables, data.count + data.sections, 2 * data.count + incidences)
 
 
-def build(
-    data: OffsetsData,
-    *,
-    lower: int = 0,
-    upper: int | None = None,
-    minimize: bool = True,
-    hint: Sequence[int] | Integers | None = None,
-    order: Sequence[int] | Integers | None = None,
-    names: bool = False,
-    expired: Callable[[], bool] = lambda: False,
-) -> OffsetsModel:
-    """Return the model; parameters and errors as in `rectangles_cpsat.build`."""
-    return offsets_cpsat.build(
-        data,
-        lower=lower,
-        upper=upper,
-        minimize=minimize,
-        hint=hint,
-        order=order,
-        names=names,
-        expired=expired,
-        constraints=CONSTRAINTS,
-    )
+def build(data: OffsetsData, *, expired: Callable[[], bool] = lambda: False, **given: Any) -> OffsetsModel:
+    """Return the model; parameters as in `rectangles_cpsat.build`."""
+    return rectangles_cpsat.build(data, expired=expired, constraints=CONSTRAINTS, **given)
 
 
 def windows_apart(built: OffsetsModel, tick: Callable[[], None]) -> None:

@@ -28,12 +28,15 @@ In CP-SAT (`rounded_cpsat`) and as a MILP (`rounded_milp`). Source: this suite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
 from ...linear_program import LinearProgram
 from ...model import Tick
+
+Value = Callable[[Any], float]
 
 Row = tuple[list[int], list[int], int]
 """Numbers of variables, their factors, and what their sum is at least."""
@@ -84,6 +87,20 @@ class Near:
         ):
             return None
         return [x + changed.get(j, 0) for j, x in enumerate(self.point)]
+
+
+@dataclass(frozen=True)
+class NearModel:
+    """A model of it, and its variables by those of the program."""
+
+    near: Near
+    model: Any
+    change: Mapping[int, Any]
+
+
+def decode(built: NearModel, value: Value) -> list[int] | None:
+    """Return the variables of the program; None if a row is broken."""
+    return built.near.values(lambda j: round(value(built.change[j])))
 
 
 def near(

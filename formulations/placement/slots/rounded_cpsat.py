@@ -9,27 +9,16 @@ subject to
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from .rounded import Near
+from .rounded import Near, NearModel, Value, decode
 
 ENGINE = "cpsat"
 
-Value = Callable[[Any], int]
+__all__ = ["ENGINE", "Value", "build", "decode"]
 
 
-@dataclass(frozen=True)
-class NearCpsat:
-    """The CP-SAT model and its variables, by those of the program."""
-
-    near: Near
-    model: Any
-    change: dict[int, Any]
-
-
-def build(near: Near) -> NearCpsat:
+def build(near: Near) -> NearModel:
     """Return the model; its objective is the cost of the changes in ns.
 
     Examples
@@ -55,9 +44,4 @@ def build(near: Near) -> NearCpsat:
     cost = total(*near.cost())
     model.add(cost >= near.least)  # (2)
     model.minimize(cost)
-    return NearCpsat(near, model, change)
-
-
-def decode(built: NearCpsat, value: Value) -> list[int] | None:
-    """Return the variables of the program; None if a row is broken."""
-    return built.near.values(lambda j: value(built.change[j]))
+    return NearModel(near, model, change)

@@ -11,27 +11,17 @@ A solver of MILPs lets rows be broken by a little: `decode` tries them all in in
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ...pyomo_terms import linear
-from .rounded import Near
+from .rounded import Near, NearModel, Value, decode
 
 ENGINE = "milp"
 
-Value = Callable[[Any], float]
+__all__ = ["ENGINE", "Value", "build", "decode"]
 
 
-@dataclass(frozen=True)
-class NearMilp:
-    """The Pyomo model; its variables are those of the program."""
-
-    near: Near
-    model: Any
-
-
-def build(near: Near) -> NearMilp:
+def build(near: Near) -> NearModel:
     """Return the model; its objective is the cost of the changes in ns.
 
     Examples
@@ -58,9 +48,4 @@ def build(near: Near) -> NearMilp:
     cost = total(*near.cost())
     model.rows.add((near.least, cost, None))  # (2)
     model.objective = pyo.Objective(expr=cost)
-    return NearMilp(near, model)
-
-
-def decode(built: NearMilp, value: Value) -> list[int] | None:
-    """Return the variables of the program; None if a row is broken."""
-    return built.near.values(lambda j: round(value(built.model.change[j])))
+    return NearModel(near, model, model.change)
