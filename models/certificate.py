@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .flow_proof import FlowProof, ParallelSetting
+from .graph import Graph
 from .setting import ArenaSetting, Setting
 from .verifier.proofs.claims import DescentsProof
 from .verifier.proofs.cut import CutProof
@@ -57,6 +58,8 @@ Proof = (
     | PoolsProof
 )
 
+
+AnySetting = Setting | ParallelSetting | ArenaSetting | None
 
 PLAIN = "peak"
 """The problem of certificates without a setting."""
@@ -83,7 +86,19 @@ class Certificate:
     graph_name: str
     graph_source: str | None
     graph_sha256: str
-    setting: Setting | ParallelSetting | ArenaSetting | None = None
+    setting: AnySetting = None
+
+    @classmethod
+    def of(cls, graph: Graph, bound: int, proof: Proof, setting: AnySetting = None) -> Certificate:
+        """Return the certificate of a bound for a graph."""
+        return cls(
+            bound=bound,
+            proof=proof,
+            graph_name=graph.name,
+            graph_source=graph.source,
+            graph_sha256=graph.sha256,
+            setting=setting,
+        )
 
     @property
     def problem(self) -> str:

@@ -179,21 +179,24 @@ def _crowd(buffers: Buffers, data: OffsetsData) -> Explanation | None:
     moment = max(b.lower for b in chosen)
     total, limit = sum(b.size for b in chosen), buffers.pools[data.pool]
     detail = f"at time {moment} they need {total} bytes, more than the capacity {limit}"
-    found = _proved(buffers, chosen, {}, detail)
-    return _with_witnesses(found, buffers, offsets)
+    return _with_witnesses(_of(buffers, chosen, detail), buffers, offsets)
 
 
 def _proved(buffers: Buffers, members: list[Buffer], fixed: Mapping[str, int], detail: str) -> Explanation:
     """Return an explanation whose members have their fixed offsets as witnesses."""
-    found = Explanation(
+    rest = {b.id: {c.id: fixed[c.id] for c in members if c is not b} for b in members} if fixed else {}
+    return _with_witnesses(_of(buffers, members, detail), buffers, rest or {b.id: {} for b in members})
+
+
+def _of(buffers: Buffers, members: list[Buffer], detail: str) -> Explanation:
+    """Return an explanation without witnesses."""
+    return Explanation(
         status=Status.INFEASIBLE,
         members=tuple(b.id for b in members),
         pool=members[0].pool,
         capacity=buffers.pools[members[0].pool],
         detail=detail,
     )
-    rest = {b.id: {c.id: fixed[c.id] for c in members if c is not b} for b in members} if fixed else {}
-    return _with_witnesses(found, buffers, rest or {b.id: {} for b in members})
 
 
 def _with_witnesses(
@@ -321,14 +324,7 @@ def _reduced(buffers: Buffers, ids: tuple[str, ...], asker: _Asker, detail: str)
     members = [b for b in buffers.buffers if b.id in order]
     if len(members) == 1:
         needed[members[0].id] = {}
-    found = Explanation(
-        status=Status.INFEASIBLE,
-        members=tuple(b.id for b in members),
-        pool=members[0].pool,
-        capacity=buffers.pools[members[0].pool],
-        detail=detail,
-    )
-    return _with_witnesses(found, buffers, needed)
+    return _with_witnesses(_of(buffers, members, detail), buffers, needed)
 
 
 def _least_crowded_first(buffers: Buffers, ids: tuple[str, ...]) -> list[str]:

@@ -19,7 +19,7 @@ def certify_height(problem: Arena, result: Result, context: Context) -> Certifie
     """Return a certificate of a result's bound, if least peaks prove it: of all together, or of each pool."""
     if result.bound is None:
         return Certified(None, None, "there is no bound")
-    graph, bound = problem.graph, result.bound
+    bound = result.bound
     orders = [] if result.plan is None else [result.plan.order]
     proof: StacksProof | PoolsProof | None = None
     if result.evidence is None:
@@ -34,15 +34,7 @@ def certify_height(problem: Arena, result: Result, context: Context) -> Certifie
         proof = PoolsProof(bounds=result.evidence, stacks=found) if len(found) == len(parts) else None
     if proof is None:
         return Certified(bound, None)
-    certificate = Certificate(
-        bound=bound,
-        proof=proof,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-        setting=problem.setting(),
-    )
-    return Certified(bound, certificate)
+    return Certified(bound, Certificate.of(problem.graph, bound, proof, problem.setting()))
 
 
 def _proved(

@@ -56,7 +56,7 @@ def solve_cpsat(
     context
         Limits, seed, threads, log, engine options; the solver stops when its bound meets its incumbent.
     decode
-        Returns the answer of a solution, given a function from variables to values.
+        Returns the answer of a solution, given a function from variables to values; None if it has none.
     to_objective
         Turns a value of the model's objective into one of the problem's.
     defaults
@@ -70,7 +70,7 @@ def solve_cpsat(
     Raises
     ------
     UsageError
-        An unknown option, a value of the wrong type, or a log file that cannot be written.
+        An unknown option, a value that the solver refuses, or a log file that cannot be written.
     """
     from ortools.sat.python import cp_model
 

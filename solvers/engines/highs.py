@@ -64,26 +64,12 @@ def solve_highs(
     ----------
     model
         A linear ``ConcreteModel``. If every variable has a value, the values are the warm start.
-    context
-        Limits, seed, threads, log, engine options; the solver stops when its bound meets its incumbent.
-    decode
-        Returns the answer of a solution, given a function from variables to values; None if it has none.
-    to_objective
-        Turns a value of the model's objective into one of the problem's.
+    context, decode, to_objective
+        As for `lowtide.solvers.engines.cpsat.solve_cpsat`; so is what is returned and raised.
     settings
         Further options of the solver, as text; those of the context override them.
     exact
         Whether `decode` tries each row in integers, so that no answer needs a verifier.
-
-    Returns
-    -------
-    Outcome
-        Why it ended; see `Outcome`.
-
-    Raises
-    ------
-    UsageError
-        An unknown option, a value that HiGHS refuses, or a log file that cannot be written.
     """
     highs = quiet_highs()
     _set_options(highs, context, settings or {})

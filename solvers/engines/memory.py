@@ -7,12 +7,12 @@ from pathlib import Path
 from ...formulations.model import ModelSize
 from ..context import Context, Outcome
 
-_CGROUP = Path("/sys/fs/cgroup")
+_CGROUP, _PROC = Path("/sys/fs/cgroup"), Path("/proc")
 
 
 def available_bytes() -> int | None:
     """Return the memory that this process can still get without swapping; None if nothing tells."""
-    found = [_meminfo(), _cgroup("memory.max", "memory.current")]
+    found = [_proc("meminfo", "MemAvailable:"), _cgroup("memory.max", "memory.current")]
     found.append(_cgroup("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
     known = [x for x in found if x is not None]
     return max(0, min(known)) if known else None
@@ -20,13 +20,7 @@ def available_bytes() -> int | None:
 
 def resident_bytes() -> int | None:
     """Return the resident memory of this process; None if nothing tells."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    return None
+    return _proc("self/status", "VmRSS:")
 
 
 def refuse_if_too_large(
@@ -59,10 +53,11 @@ def refuse_if_too_large(
     )
 
 
-def _meminfo() -> int | None:
+def _proc(name: str, row: str) -> int | None:
+    """Return the bytes in a row of a file of the kernel; None if nothing tells."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
+        for line in (_PROC / name).read_text().splitlines():
+            if line.startswith(row):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):
         pass

@@ -87,14 +87,8 @@ def certify_parallel(
     if found.moment is not None:
         return None
     proof = found.proof()
-    return Certificate(
-        bound=proof.value(processors),
-        proof=proof,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-        setting=ParallelSetting(processors=processors, edges=tuple(sorted(edges))),
-    )
+    setting = ParallelSetting(processors=processors, edges=tuple(sorted(edges)))
+    return Certificate.of(graph, proof.value(processors), proof, setting)
 
 
 def certify_memory(problem: ParallelMemory, result: Result, context: Context) -> Certified:

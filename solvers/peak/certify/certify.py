@@ -84,13 +84,7 @@ def certify(
     proof = _prove(graph, value, orders, kinds, expired, most_bytes or MEMORY, progress)
     if proof is None:
         return None
-    return Certificate(
-        bound=value,
-        proof=proof,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-    )
+    return Certificate.of(graph, value, proof)
 
 
 def certify_peak(problem: Peak, result: Result, context: Context) -> Certified:

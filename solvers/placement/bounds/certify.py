@@ -130,14 +130,7 @@ def certify_placement(
         pass
     if proven <= ideal < bound:
         return None
-    return Certificate(
-        bound=min(bound, proven),
-        proof=best,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-        setting=setting,
-    )
+    return Certificate.of(graph, min(bound, proven), best, setting)
 
 
 def _of_every_order(problem: Placement, bound: int, context: Context) -> Certificate | None:
@@ -201,14 +194,7 @@ def _of_every_order(problem: Placement, bound: int, context: Context) -> Certifi
         pass
     if most <= ideal and most < bound:
         return None
-    return Certificate(
-        bound=min(bound, most),
-        proof=best,
-        graph_name=graph.name,
-        graph_source=graph.source,
-        graph_sha256=graph.sha256,
-        setting=setting,
-    )
+    return Certificate.of(graph, min(bound, most), best, setting)
 
 
 def certify_time(problem: Placement, result: Result, context: Context) -> Certified:
