@@ -115,6 +115,13 @@ class Option:
         return "0 or 1" if self.kind is bool else "a text"
 
 
+Stated = Mapping[str, Any]
+"""The arguments of the ``build`` of a formulation, by name."""
+
+Value = Callable[[Any], Any]
+"""From a variable of a model to its value in a solution."""
+
+
 class Export(NamedTuple):
     """How the model of a method is stated for other solvers.
 
@@ -150,6 +157,15 @@ class Export(NamedTuple):
     scope: str = ""
     for_rows: str = ""
     decode: str = ""
+
+    @classmethod
+    def stated(
+        cls, room: str, formulation: str, data: str, decode: str, scope: str, unit: str = ""
+    ) -> Export:
+        """Return the same where module ``stated`` of a room has the functions; `decode` may be empty."""
+        stated = f".{room}.stated:"
+        decode = decode and f"{stated}{decode}"
+        return cls(f"{room}.{formulation}", f"{stated}{data}", unit=unit, scope=scope, decode=decode)
 
     @property
     def engine(self) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...formulations.minio import cuts_cpsat
 from ...formulations.minio.data import written_at_once
 from ...models.problems.minio import MinIO, Traversal
 from ..context import Context
-from ..method import STATING_SECONDS
+from ..method import STATING_SECONDS, Stated, Value
 from .benders import begun, go_through
 from .bounds import subtree_bounds
 from .orders import ORDERS
@@ -40,9 +39,7 @@ def cut(problem: MinIO, *, seconds: float = math.inf) -> dict[str, Any]:
     return {"data": data, "cuts": list(rounds.cuts)}
 
 
-def by_parts(
-    problem: MinIO, stated: Mapping[str, Any], built: cuts_cpsat.Master, value: Callable[[Any], int]
-) -> Traversal | None:
+def by_parts(problem: MinIO, stated: Stated, built: cuts_cpsat.Master, value: Value) -> Traversal | None:
     """Return the traversal that writes what a solution does; None if no order can do with it."""
     data, nbytes = built.data, cuts_cpsat.file_bytes(built, cuts_cpsat.decode(built, value))
     left = [size - written for size, written in zip(data.size, nbytes, strict=True)]

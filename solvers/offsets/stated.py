@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ...formulations.offsets.data import OffsetsData, offsets_data
 from ...models.errors import UsageError
 from ...models.problems.offsets import Offsets
+from ..method import Stated, Value
 
 
 def stated(problem: Offsets, *, part: int | None = None) -> dict[str, Any]:
@@ -47,9 +47,7 @@ def _described(problem: Offsets, data: OffsetsData) -> str:
     return f"{data.count} buffer{'s' * (data.count > 1)}, {times}{pool}"
 
 
-def answer(
-    problem: Offsets, stated: Mapping[str, Any], built: Any, value: Callable[[Any], Any]
-) -> dict[str, int]:
+def answer(problem: Offsets, stated: Stated, built: Any, value: Value) -> dict[str, int]:
     """Return the addresses of all buffers: of the part those of a solution, of others those of first fit."""
     from ...formulations.offsets.orders_milp import OffsetsMilp
     from ...formulations.offsets.orders_milp import decode as decode_milp

@@ -7,9 +7,7 @@ path of theirs is no bound on that of all edges, and none is claimed beyond the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from ...formulations.parallel import edges_milp
 from ...formulations.parallel import network as parallel_cut
@@ -17,6 +15,7 @@ from ...models.errors import UsageError
 from ...models.problems.memory_edges import Edges, MemoryEdges
 from ..context import Context, Outcome
 from ..engines.model import solve_model
+from ..method import Stated, Value
 from .edges import raise_path_bound
 from .flow import largest_cut
 
@@ -75,10 +74,7 @@ def refused(problem: MemoryEdges) -> str:
 
 
 def edges_of(
-    problem: MemoryEdges,
-    stated: Mapping[str, Any],
-    built: edges_milp.BuiltEdges,
-    value: Callable[[Any], float],
+    problem: MemoryEdges, stated: Stated, built: edges_milp.BuiltEdges, value: Value
 ) -> Edges | None:
     """Return the edges of a solution with the flow that proves them; None if it proves too little."""
     edges = edges_milp.decode(built, problem.graph, value)

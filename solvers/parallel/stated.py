@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...formulations.parallel import cut_lp, network
@@ -12,7 +11,7 @@ from ...models.errors import UsageError
 from ...models.problems.memory_edges import Edges, MemoryEdges
 from ...models.problems.parallel_memory import Moment, ParallelMemory
 from ..context import Context
-from ..method import STATING_SECONDS
+from ..method import STATING_SECONDS, Stated, Value
 from . import edges_cpsat, edges_models
 from .cases import search
 from .growing import Growing
@@ -29,7 +28,7 @@ def cuts(problem: ParallelMemory) -> dict[str, Any]:
 
 
 def moment_of(
-    problem: ParallelMemory, stated: Mapping[str, Any], built: cut_lp.CutProgram, value: Callable[[Any], Any]
+    problem: ParallelMemory, stated: Stated, built: cut_lp.CutProgram, value: Value
 ) -> Moment | None:
     """Return the moment of a solution; None if it has more running ops than there are processors."""
     moment = cut_lp.decode(built, value)
@@ -55,9 +54,7 @@ def conflicts(problem: MemoryEdges, *, seconds: float = math.inf) -> dict[str, A
     return {"graph": problem.graph, "conflicts": sorted(conflicts)}
 
 
-def edges_without_conflict(
-    problem: MemoryEdges, stated: Mapping[str, Any], built: Any, value: Callable[[Any], Any]
-) -> Edges | None:
+def edges_without_conflict(problem: MemoryEdges, stated: Stated, built: Any, value: Value) -> Edges | None:
     """Return the edges of a solution with the flow that proves them; None if a moment is too large."""
     found = conflicts_cpsat.decode(built, value)
     growing = Growing(problem.graph)

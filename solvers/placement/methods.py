@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...models.problems.placement import Placement
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
 from ..recompute.methods import RECOMPUTE_KERNELS
@@ -16,7 +18,7 @@ _LINES = (".placement.whole.event_moves_kernel", ".placement.whole.event_orders_
 _CHAINS = (".recompute.chains.hetero",)
 _EVERY = (*_PLANNER, *SIMULATOR, *_LINES, *_AUTOTM, *_IN_PLACE, *_ADDRESSES, *RECOMPUTE_KERNELS)
 _FREE = ("order=free",)
-_STATED = ".placement.stated:"
+_model = partial(Export.stated, "placement")
 
 
 def _autotm(form: str, stated: str, summary: str, *options: Option) -> Method:
@@ -40,13 +42,7 @@ def _autotm(form: str, stated: str, summary: str, *options: Option) -> Method:
         ),
         engine="highs",
         kernels=(*_AUTOTM, *_ADDRESSES),
-        model=Export(
-            "placement.autotm.walks_milp",
-            f"{_STATED}{stated}",
-            unit="",
-            scope="plans of AutoTM's form",
-            decode=f"{_STATED}plan_of_walks",
-        ),
+        model=_model("autotm.walks_milp", stated, "plan_of_walks", "plans of AutoTM's form"),
     )
 
 
@@ -86,12 +82,7 @@ ROOM = Room(
             "bounds by windows in closed form and by prices from linear programs over sample instants",
             proves=BOUND,
             kernels=_PLANNER,
-            model=Export(
-                "placement.bounds.samples_lp",
-                f"{_STATED}samples",
-                unit="",
-                scope="relaxed states at sample instants",
-            ),
+            model=_model("bounds.samples_lp", "samples", "", "relaxed states at sample instants"),
         ),
         Method(
             "local-search",
@@ -128,12 +119,11 @@ ROOM = Room(
             "in bytes, any tiers, single runs and periods: linear programs over pieces of time, plans and "
             "bounds that converge",
             proves=OPTIMUM,
-            model=Export(
-                "placement.slots.bytes_lp",
-                f"{_STATED}bytes_in_rounds",
-                unit="",
-                scope="plans of eight rounds in each piece of time, or a bound of whole tensors",
-                decode=f"{_STATED}plan_of_rounds",
+            model=_model(
+                "slots.bytes_lp",
+                "bytes_in_rounds",
+                "plan_of_rounds",
+                "plans of eight rounds in each piece of time, or a bound of whole tensors",
             ),
         ),
         Method(
@@ -143,12 +133,11 @@ ROOM = Room(
             proves=BOUND,
             engine="highs",
             kernels=SIMULATOR,
-            model=Export(
-                "placement.slots.whole_milp",
-                f"{_STATED}whole_tensors",
-                unit="",
-                scope="a relaxation by pieces of time, one for each run and stall",
-                decode=f"{_STATED}plan_of_whole",
+            model=_model(
+                "slots.whole_milp",
+                "whole_tensors",
+                "plan_of_whole",
+                "a relaxation by pieces of time, one for each run and stall",
             ),
             options=(PYOMO_SOLVER,),
         ),
@@ -165,12 +154,12 @@ ROOM = Room(
             ),
             engine="cpsat",
             kernels=(*SIMULATOR, *_LINES),
-            model=Export(
-                "placement.whole.intervals_cpsat",
-                f"{_STATED}intervals",
+            model=_model(
+                "whole.intervals_cpsat",
+                "intervals",
+                "plan_of_intervals",
+                "plans of whole tensors in steps of time, one copy at a time each way",
                 unit="tick",
-                scope="plans of whole tensors in steps of time, one copy at a time each way",
-                decode=f"{_STATED}plan_of_intervals",
             ),
         ),
         Method(
@@ -190,13 +179,7 @@ ROOM = Room(
             ),
             source="Lin et al., TMOF, HPCA 2023, as inferred",
             engine="highs",
-            model=Export(
-                "placement.tmof.swaps_milp",
-                f"{_STATED}swaps",
-                unit="",
-                scope="plans of TMOF's form",
-                decode=f"{_STATED}plan_of_tmof",
-            ),
+            model=_model("tmof.swaps_milp", "swaps", "plan_of_tmof", "plans of TMOF's form"),
         ),
         Method(
             "in-place",

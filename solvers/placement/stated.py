@@ -24,7 +24,7 @@ Of replicas in all but ``tmof`` one GPU on its share: its plan in all of them at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ...formulations.placement.autotm import walks_milp
@@ -39,6 +39,7 @@ from ...formulations.placement.whole.sequence import longest_stall, rates
 from ...models.errors import UsageError
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
+from ..method import Stated, Value
 from .autotm.method import rate
 from .autotm.plan import emit
 from .bounds.prices import ROUNDS as SAMPLED_ROUNDS
@@ -48,9 +49,6 @@ from .slots import bytes as slots_bytes
 from .slots.plan import decode as plan_of_bytes
 from .slots.timed import plan_of
 from .tmof.method import plan_of_swaps, refused
-
-Stated = Mapping[str, Any]
-Value = Callable[[Any], Any]
 
 
 def one_gpu(problem: Placement) -> Placement:

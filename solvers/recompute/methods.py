@@ -39,7 +39,7 @@ _SLOTS = Option("memory-slots", 500, "that are distinguished; sizes are rounded 
 _PROGRAMS = Option(
     "programs", "moment", "within blocks: moment, or checkmate", choices=("moment", "checkmate")
 )
-_STATED = ".recompute.stated:"
+_model = partial(Export.stated, "recompute", unit="tick")
 _CHEN = "Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016"
 _CHECKMATE = "Jain et al., Checkmate, MLSys 2020"
 
@@ -163,13 +163,7 @@ ROOM = Room(
             options=(_STAGES, _START, PYOMO_SOLVER),
             engine="highs",
             kernels=GRAPH_KERNELS,
-            model=Export(
-                "recompute.stages_milp",
-                f"{_STATED}stages",
-                unit="tick",
-                scope="schedules in partitioned stages",
-                decode=f"{_STATED}runs",
-            ),
+            model=_model("stages_milp", "stages", "runs", "schedules in partitioned stages"),
         ),
         _graph(
             "checkmate-rounding",
@@ -186,12 +180,11 @@ ROOM = Room(
             options=(Option("copies", 3, "most runs of each op"), _START),
             engine="cpsat",
             kernels=GRAPH_KERNELS,
-            model=Export(
-                "recompute.moccasin_cpsat",
-                f"{_STATED}retentions",
-                unit="tick",
-                scope="schedules in partitioned stages that run no op more often than option copies says",
-                decode=f"{_STATED}runs",
+            model=_model(
+                "moccasin_cpsat",
+                "retentions",
+                "runs",
+                "schedules in partitioned stages that run no op more often than option copies says",
             ),
         ),
         Method(
@@ -203,12 +196,8 @@ ROOM = Room(
             options=(_START, PYOMO_SOLVER),
             engine="highs",
             kernels=GRAPH_KERNELS,
-            model=Export(
-                "recompute.stages_milp",
-                f"{_STATED}paged_stages",
-                unit="tick",
-                scope="schedules in partitioned stages with paging",
-                decode=f"{_STATED}paged",
+            model=_model(
+                "stages_milp", "paged_stages", "paged", "schedules in partitioned stages with paging"
             ),
         ),
         _graph(
@@ -216,11 +205,8 @@ ROOM = Room(
             ".recompute.models.moments:solve_moments",
             "only a bound: what must be in memory at the first runs of some ops (MILP)",
             options=(PYOMO_SOLVER,),
-            model=Export(
-                "recompute.moments_milp",
-                f"{_STATED}moments",
-                unit="tick",
-                scope="relaxed schedules, at the moments of a longest path",
+            model=_model(
+                "moments_milp", "moments", "", "relaxed schedules, at the moments of a longest path"
             ),
         ),
         _graph(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...formulations.recompute import moccasin_cpsat, stages_milp
@@ -11,6 +10,7 @@ from ...formulations.recompute.moments_milp import longest_path
 from ...models.errors import UsageError
 from ...models.lowering.discards import without_idle_copies
 from ...models.problems.recompute import Recompute
+from ..method import Stated, Value
 from .models.moccasin import COPIES
 from .models.moments import relaxed_data
 from .models.paging import paging
@@ -49,16 +49,14 @@ def moments(problem: Recompute) -> dict[str, Any]:
     return {"data": data, "moments": longest_path(data), "slower": slower}
 
 
-def runs(
-    problem: Recompute, stated: Mapping[str, Any], built: Any, value: Callable[[Any], Any]
-) -> list[int] | None:
+def runs(problem: Recompute, stated: Stated, built: Any, value: Value) -> list[int] | None:
     """Return the runs of a solution; None if they are within the memory only by a solver's tolerances."""
     decode = moccasin_cpsat.decode if isinstance(built, moccasin_cpsat.MoccasinModel) else stages_milp.decode
     found = decode(built, value)
     return found if fits(stated["data"], found) else None
 
 
-def paged(problem: Recompute, stated: Mapping[str, Any], built: Any, value: Callable[[Any], Any]) -> Any:
+def paged(problem: Recompute, stated: Stated, built: Any, value: Value) -> Any:
     """Return the runs and transfers of a solution; None if they are none but for a solver's tolerances."""
     steps = stages_milp.decode_paged(built, value)
     found = problem.with_discards(without_idle_copies(problem.graph, steps, problem.fast))

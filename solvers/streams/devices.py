@@ -7,7 +7,6 @@ exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,7 @@ from ..distributed.models import solve_cpsat as solve_distributed_cpsat
 from ..distributed.models import stated
 from ..engines.model import solve_question
 from ..makespan.methods import LISTS
-from ..method import RunFunction
+from ..method import RunFunction, Stated, Value
 from .bounds import raise_first_bound
 from .events import devices_of
 
@@ -72,9 +71,7 @@ def distributed_stated(problem: Streams) -> dict[str, Any]:
     return stated(problem.distributed)
 
 
-def distributed_plan(
-    problem: Streams, given: Mapping[str, Any], built: Any, value: Callable[[Any], Any]
-) -> Plan | None:
+def distributed_plan(problem: Streams, given: Stated, built: Any, value: Value) -> Plan | None:
     """Return the plan of a solution of the model of `distributed`."""
     assert problem.distributed is not None
     return problem.distributed.judge(intervals_cpsat.decode(built, value)).plan
