@@ -64,11 +64,8 @@ def solve_auto(problem: Makespan, context: Context) -> Outcome:
         return _improve(started, problem, context)
     if started.infeasible or context.expired:
         return started
-    parts = (
-        Part(name="search", run=partial(_find_order, orders)),
-        _model(makespan_data(problem), "reservoir"),
-    )
-    return run(parts, problem, context)
+    find = Part(name="search", run=partial(_find_order, orders))
+    return run((find, _model(makespan_data(problem), "reservoir")), problem, context)
 
 
 def _find_order(orders: Known, problem: Makespan, context: Context) -> Outcome:

@@ -23,7 +23,6 @@ from ...models.problems.streams import Streams
 from ..context import Context, Known, Outcome
 from ..distributed.auto import TERMS_PER_SECOND, parts_of
 from ..makespan.methods import ALL
-from ..method import RunFunction
 from ..parallel.adding import MOST_OPS as RULED
 from ..parts import Part
 from ..portfolio import run
@@ -104,10 +103,6 @@ def _no_rates(problem: Streams) -> str:
     return ""
 
 
-def _hios(name: str, run: RunFunction) -> Part:
-    return Part(name=name, run=run, options={"window": WINDOW})
-
-
 STAGES = (
     Part(name="greedy", run=solve_greedy, first=True),
     Part(name="one at a time", run=pieces.offer_one_at_a_time),
@@ -122,17 +117,23 @@ STAGES = (
 """Of contention that prices stages."""
 
 STREAMS = (
-    Part(name="orders", run=pieces.offer_orders, refuses=_memory),
+    Part(name="orders", run=pieces.offer_orders, refuses=_memory, seconds=pieces.list_seconds),
     Part(name="edges by rule", run=pieces.offer_with_edges, refuses=_edges_for_nothing),
     Part(name="one stream", run=pieces.offer_only_stream),
-    Part(name="makespan", run=pieces.solve_by_makespan, kernels=ALL, refuses=_contends),
+    Part(
+        name="makespan",
+        run=pieces.solve_by_makespan,
+        kernels=ALL,
+        refuses=_contends,
+        seconds=pieces.list_seconds,
+    ),
 )
 """Of one device whose streams are orders."""
 
 DEVICES = (
     Part(name="one device", run=pieces.offer_on_one_device, refuses=_memory),
-    _hios("hios-lp", solve_lp),
-    _hios("hios-mr", solve_mr),
+    Part(name="hios-lp", run=solve_lp, options={"window": WINDOW}),
+    Part(name="hios-mr", run=solve_mr, options={"window": WINDOW}),
 )
 """Of several devices, before those of `distributed`."""
 

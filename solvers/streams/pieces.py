@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.memory import sequential_memory
-from ...models.derived.precedence import order_with
+from ...models.derived.precedence import order_with, precedence
 from ...models.derived.streams import synchronisations
 from ...models.graph import Accounting, Graph
 from ...models.problems.makespan import Makespan
@@ -29,6 +29,15 @@ EIGHTHS = (8, 9, 10, 12, 16)
 
 WIDEST = 16
 """Streams up to which lists are tried: more seldom make the device faster, and each list is simulated."""
+
+
+LISTED_PER_SECOND = 20_000
+"""Ops that lists put on streams, and whose end is simulated, in a second."""
+
+
+def list_seconds(problem: Streams) -> float:
+    """Return what lists on all numbers of streams take, about; schedules of `makespan` take no less."""
+    return 2 * WIDEST * len(problem.graph.ops) / LISTED_PER_SECOND
 
 
 def offer_orders(problem: Streams, context: Context) -> Outcome:
@@ -161,14 +170,26 @@ def solve_by_makespan(problem: Streams, context: Context) -> Outcome:
 
 
 def _as_streams(asked: Makespan, answer: Sequence[int]) -> StreamOrder | None:
-    """Return the streams of a schedule, one for each processor."""
+    """Return the streams of a schedule, as few as run side by side in it.
+
+    An op goes on a stream that is free: on that of what it waits for, which needs no synchronisation, else on
+    that which was busy last.
+    """
     plan = asked.judge(answer).plan
     if plan is None:
         return None
-    named: dict[str, list[int]] = {}
+    before = precedence(asked.graph).predecessors
+    streams: list[list[int]] = []
+    ends: list[int] = []
     for run_ in sorted(plan.runs, key=lambda run_: run_.start):
-        named.setdefault(run_.processor, []).append(run_.op)
-    return StreamOrder(streams=tuple(map(tuple, named.values())))
+        free = [k for k, end in enumerate(ends) if end <= run_.start]
+        chosen = max(free, key=lambda k: (streams[k][-1] in before[run_.op], ends[k], -k), default=len(ends))
+        if chosen == len(ends):
+            streams.append([])
+            ends.append(0)
+        streams[chosen].append(run_.op)
+        ends[chosen] = run_.end
+    return StreamOrder(streams=tuple(map(tuple, streams)))
 
 
 def offer_one_at_a_time(problem: Streams, context: Context) -> Outcome:
