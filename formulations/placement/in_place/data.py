@@ -1,69 +1,57 @@
-r"""What placement is about where ops may use a second tier in place: items, operands, and ways to run an op.
+r"""Ops that use a second tier in place: live ranges, operands, and the configurations of an op.
 
-One processor, at home in the first tier; a second tier that it uses in place, at a rate or for nothing.
+One processor, at home in the first tier; a second tier that it uses in place, at a rate or at no cost.
 
-An *item* is a content in fixed bytes: a tensor from the op that overwrites it (or from time 0) until nobody
-needs it any more, through all updates in place. Of a tensor that outlives the iterations of a period, the
-content that goes on and the one that was there at time 0 are one item, which is in the same tiers at both
-ends; in between it may be nowhere.
+A *live range* is a tensor from the op that overwrites it, or from time 0, until no op needs it any more,
+through all updates in place. Of a tensor that outlives the iterations of a period, the last contents of one
+iteration and the first ones of the next are one live range. It is in the same tiers at both ends; in between
+it may be in none.
 
-An op takes each *operand*, a tensor that it reads or writes, in one of three ways: `NEAR`, in the first tier;
-`FAR`, in the second one; `RAISED`: it reads the old content in the second tier, and writes the new one in the
-first. The last two lengthen it by :math:`l` ns, the bytes over the processor's rate. The modes of an op say
-which ways it has: a write is at home unless a mode says otherwise, a read may be anywhere unless it does.
-A *configuration* is a mode with a way for each operand, with room for all of that in the first tier.
+An op has one of three *accesses* to each *operand*, a tensor that it reads or writes: `NEAR`, in the first
+tier; `FAR`, in the second one; `RAISED`: it reads the old contents in the second tier and writes the new
+ones in the first. The last two lengthen the op by the bytes over the processor's rate. The modes of an op say
+which accesses it has. Where a mode does not, a write is in the first tier, and a read may be in either.
+A *configuration* is a mode with an access to each operand, with room for all of them in the first tier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from fractions import Fraction
 from itertools import product
+from math import prod
 
 from ....models.graph import Op
 from ....models.problems.placement import Placement
 from ....models.units import SECOND
 
 NEAR, FAR, RAISED = range(3)
-
-MOST_CONFIGURATIONS = 4096
-"""Of an op; with more of them, room is not checked, which only lowers the bound."""
-
-
-class OperandRole(IntEnum):
-    """What an op does to an operand."""
-
-    READ = 0
-    WRITE = 1
-    UPDATE = 2
+READ, WRITE, UPDATE = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operand:
-    """A tensor that an op uses; `ways`: by mode, in which ways; `slow`: ns that the second tier adds."""
+    """A tensor that an op uses: its bytes, its role (`READ`, `WRITE` or `UPDATE`), its accesses by mode."""
 
     op: int
     tensor: int
     nbytes: int
-    role: OperandRole
-    ways: tuple[tuple[int, ...], ...]
-    slow: Fraction
+    role: int
+    accesses: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
-    """A content in fixed bytes.
+class LiveRange:
+    """A tensor from where it is written, or time 0, to its last use.
 
     Attributes
     ----------
     tensor, nbytes
-        Of which tensor, and its size.
+        The number of the tensor, and its size.
     uses
-        Numbers of the operands that it is, ascending by op; the first one may write it.
+        Numbers of its operands, ascending by op; the first one may write it.
     initial, kept, cyclic
-        Whether it is there at time 0; whether it is there at the end; whether it goes on from there.
+        Whether it exists at time 0; whether it exists at the end; whether the next iteration starts with it.
     starts
         Whether it may be in the first and in the second tier at time 0.
     """
@@ -79,116 +67,110 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A mode, by its place among those of the op, and the way of each operand; ns; bytes of workspace."""
+    """The access to each operand of an op; the mode's ns; bytes in the second tier, and of workspace."""
 
-    mode: int
-    ways: tuple[int, ...]
-    time: Fraction
+    accesses: tuple[int, ...]
+    ns: int
+    far: int
     workspace: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class InPlaceData:
-    """What is placed.
+    """A question about ops that use a second tier in place.
 
     Attributes
     ----------
     operands
-        In the order of their ops.
+        The operands of all ops, in the order of the ops.
     first
-        By op, the number of its first operand; n + 1 numbers.
-    items
-        By tensor.
+        The number of each op's first operand, and the number of operands.
+    ranges
+        Live ranges, by tensor.
     modes
-        By op: numbers of the modes that the processor has, with ns and bytes of workspace.
+        By op, the modes that the processor supports: number, ns, bytes of workspace.
     capacity
-        Bytes of the first tier.
+        Bytes of the first tier; if it has no limit, the bytes of all tensors and the largest workspace.
+    rate
+        Bytes per second at which an op uses the second tier; 0: as fast as the first one.
     inward, outward
         Bytes per second of the channels into the first tier and out of it; 0: there is none.
-    periodic
-        Whether the ops repeat.
     """
 
     operands: tuple[Operand, ...]
     first: tuple[int, ...]
-    items: tuple[Item, ...]
+    ranges: tuple[LiveRange, ...]
     modes: tuple[tuple[tuple[int, int, int], ...], ...]
     capacity: int
+    rate: int
     inward: int
     outward: int
-    periodic: bool
 
     @property
     def n(self) -> int:
         """Number of ops."""
         return len(self.modes)
 
-    def of(self, k: int) -> tuple[Operand, ...]:
+    def operands_of(self, k: int) -> tuple[Operand, ...]:
         """Return the operands of an op."""
         return self.operands[self.first[k] : self.first[k + 1]]
 
-    def configurations(self, k: int) -> Iterator[Configuration]:
-        """Yield the configurations of an op: those with room, unless there are too many to look."""
-        some = self.of(k)
-        for m, (_, ns, workspace) in enumerate(self.modes[k]):
-            for ways in product(*(x.ways[m] for x in some)):
-                held = sum(x.nbytes for x, way in zip(some, ways, strict=True) if way != FAR)
-                if held + workspace <= self.capacity:
-                    slow = sum(
-                        (x.slow for x, way in zip(some, ways, strict=True) if way != NEAR), Fraction(0)
-                    )
-                    yield Configuration(mode=m, ways=ways, time=ns + slow, workspace=workspace)
+    def slowdown(self, nbytes: int, parts: int = 1) -> int:
+        """Return what bytes in the second tier add to the length of an op, in ns / `parts`, rounded down."""
+        return nbytes * SECOND * parts // self.rate if self.rate else 0
 
-    def count(self, k: int) -> int:
-        """Return how many configurations an op has, with room or without."""
-        total = 0
-        for m in range(len(self.modes[k])):
-            many = 1
-            for x in self.of(k):
-                many *= len(x.ways[m])
-            total += many
-        return total
+    def configurations(self, k: int) -> Iterator[Configuration]:
+        """Yield the configurations of an op."""
+        operands = self.operands_of(k)
+        for m, (_, ns, workspace) in enumerate(self.modes[k]):
+            for accesses in product(*(x.accesses[m] for x in operands)):
+                sizes = [(x.nbytes, access) for x, access in zip(operands, accesses, strict=True)]
+                if sum(z for z, access in sizes if access != FAR) + workspace <= self.capacity:
+                    far = sum(z for z, access in sizes if access != NEAR)
+                    yield Configuration(accesses=accesses, ns=ns, far=far, workspace=workspace)
+
+    def count_configurations(self, k: int) -> int:
+        """Return the number of configurations of an op, those without room included."""
+        return sum(prod(len(x.accesses[m]) for x in self.operands_of(k)) for m in range(len(self.modes[k])))
 
 
 def in_place_data(problem: Placement) -> InPlaceData:
-    """Return the data of a problem on two tiers that the processor uses both.
+    """Return the data of a problem on two tiers, both used by its only processor.
 
     Examples
     --------
     >>> from lowtide.instances import load_problem
     >>> problem = load_problem("placement", "gen:chain?n=3&seed=1&machine=optane-node&device=24B")
     >>> data = in_place_data(problem)
-    >>> len(data.items), [len(list(data.configurations(k))) for k in range(3)]
+    >>> len(data.ranges), [len(list(data.configurations(k))) for k in range(3)]
     (3, [1, 2, 2])
     """
     graph, machine = problem.graph, problem.machine
     (processor,) = machine.processors
     near, far = (tier.name for tier in machine.tiers)
     assert [a.tier for a in processor.tiers] == [near, far]
-    rate = processor.tiers[1].bytes_per_s
     channels = {(c.src, c.dst): c.bytes_per_s for c in machine.channels}
     operands, first = list[Operand](), [0]
-    uses: list[list[tuple[int, OperandRole]]] = [[] for _ in graph.tensors]
+    uses: list[list[tuple[int, int]]] = [[] for _ in graph.tensors]
     modes = []
     for k, op in enumerate(graph.ops):
-        some = [
+        supported = [
             (m, x)
             for m, x in enumerate(op.all_modes)
             if processor.kind in (x.processors or (processor.kind,))
         ]
-        modes.append(tuple((m, x.duration_ns, x.workspace) for m, x in some))
+        modes.append(tuple((m, x.duration_ns, x.workspace) for m, x in supported))
+        named = [dict(x.operands) for _, x in supported]
         for t in sorted({*op.reads, *op.writes}):
-            nbytes = graph.tensors[t].nbytes
             role = _role(op, t)
             uses[t].append((len(operands), role))
             operands.append(
                 Operand(
                     op=k,
                     tensor=t,
-                    nbytes=nbytes,
+                    nbytes=graph.tensors[t].nbytes,
                     role=role,
-                    ways=tuple(_ways(role, dict(x.operands).get(t), near) for _, x in some),
-                    slow=Fraction(nbytes * SECOND, rate) if rate else Fraction(0),
+                    accesses=tuple(_accesses(role, tiers.get(t), near) for tiers in named),
                 )
             )
         first.append(len(operands))
@@ -197,51 +179,48 @@ def in_place_data(problem: Placement) -> InPlaceData:
     return InPlaceData(
         operands=tuple(operands),
         first=tuple(first),
-        items=tuple(item for t in range(len(graph.tensors)) for item in _items(problem, t, uses[t])),
+        ranges=tuple(x for t in range(len(graph.tensors)) for x in _live_ranges(problem, t, uses[t])),
         modes=tuple(modes),
         capacity=total if capacity is None else capacity,
+        rate=processor.tiers[1].bytes_per_s or 0,
         inward=channels.get((far, near), 0),
         outward=channels.get((near, far), 0),
-        periodic=problem.periodic,
     )
 
 
-def _role(op: Op, t: int) -> OperandRole:
-    return (
-        OperandRole.READ if t not in op.writes else OperandRole.UPDATE if t in op.reads else OperandRole.WRITE
-    )
+def _role(op: Op, t: int) -> int:
+    if t not in op.writes:
+        return READ
+    return UPDATE if t in op.reads else WRITE
 
 
-def _ways(role: OperandRole, named: str | None, near: str) -> tuple[int, ...]:
-    """Return the ways in which a mode that names a tier for an operand, or none, takes it."""
+def _accesses(role: int, named: str | None, near: str) -> tuple[int, ...]:
+    """Return the accesses of a mode to an operand; `named`: the tier that the mode names for it, or None."""
     if named is not None:
         return (NEAR,) if named == near else (FAR,)
-    return {OperandRole.READ: (NEAR, FAR), OperandRole.WRITE: (NEAR,), OperandRole.UPDATE: (NEAR, RAISED)}[
-        role
-    ]
+    return {READ: (NEAR, FAR), WRITE: (NEAR,), UPDATE: (NEAR, RAISED)}[role]
 
 
-def _items(problem: Placement, t: int, uses: Sequence[tuple[int, OperandRole]]) -> Iterator[Item]:
-    """Yield the items of a tensor."""
+def _live_ranges(problem: Placement, t: int, uses: Sequence[tuple[int, int]]) -> Iterator[LiveRange]:
+    """Yield the live ranges of a tensor."""
     tensor = problem.graph.tensors[t]
     tiers = problem.may_start(tensor.kind)
-    contents: list[list[int]] = [[]]
+    parts: list[list[int]] = [[]]  # the uses of the contents at time 0, then of those of each overwriting op
     for j, role in uses:
-        if role is OperandRole.WRITE:
-            contents.append([])
-        contents[-1].append(j)
+        if role == WRITE:
+            parts.append([])
+        parts[-1].append(j)
     cyclic = problem.periodic and tensor.initial and tensor.final
-    if cyclic and len(contents) > 1:
-        contents[0] += contents.pop()
-    for number, some in enumerate(contents):
-        last = number == len(contents) - 1
+    if cyclic and len(parts) > 1:
+        parts[0] += parts.pop()
+    for number, operands in enumerate(parts):
         initial = tensor.initial and not number
-        kept = tensor.final and last if not cyclic else not number
-        if (some or kept) and (number or initial):
-            yield Item(
+        kept = tensor.final and (not number if cyclic else number == len(parts) - 1)
+        if (operands or kept) and (number or initial):
+            yield LiveRange(
                 tensor=t,
                 nbytes=tensor.nbytes,
-                uses=tuple(some),
+                uses=tuple(operands),
                 initial=initial,
                 kept=kept,
                 cyclic=cyclic and initial,

@@ -1,7 +1,8 @@
-"""`in-place`: a bound of all plans and plans, where ops use a second tier in place.
+"""`in-place`: plans, and a bound of all plans, where ops use a second tier in place.
 
-Prices of memory and channels come from linear programs over paths of tensors, round by round; after rounds 1,
-2, 4, 8, … and the last one, tensors get paths beside all others near the program's solution.
+Each round solves a linear program over known paths of live ranges (`master`); its dual values are prices that
+prove a bound (`prices`), and their cheapest paths are known in the next round. After rounds 1, 2, 4, 8, … and
+the last one, live ranges get paths near the program's solution (`plans`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from .plans import PathPlanner
 from .prices import InPlaceDual, PricePoint
 
 MEAN = 0.5
-"""Part of the mean of all dual values so far in the next mean."""
+"""Weight of the earlier mean of the dual values in the next one."""
 
 CLOSE = 1e-7
-"""Of the value of the linear program: how much may be missing."""
+"""Largest gap of a bound, over the value of the linear program, with which the rounds end."""
 
 
 def solve_in_place(problem: Placement, context: Context) -> Outcome:
-    """Raise the bound until prices ask for no new path, and offer plans.
+    """Raise the bound until all cheapest paths are known, and offer plans.
 
     Examples
     --------
@@ -36,38 +37,35 @@ def solve_in_place(problem: Placement, context: Context) -> Outcome:
     True
     """
     data = in_place_data(problem)
-    dual = InPlaceDual(data)
+    dual = InPlaceDual(data, context)
     if not dual.possible:
         return Outcome(
             infeasible=True, detail="an op has no mode with room for what it needs in the first tier"
         )
     context.careful = True
     context.raise_bound(dual.ideal, kind="configurations of single ops")
-    planner = PathPlanner(problem, data)
-    _search(dual, planner, context)
+    if not context.expired:
+        _search(PathMaster(dual, context), PathPlanner(problem, data), context)
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
-def _search(dual: InPlaceDual, planner: PathPlanner, context: Context) -> None:
-    master, mean = PathMaster(dual, context), dual.point()
-    full = np.full(dual.data.n, 1.0)
-    for begin in (mean.begin, full):  # what costs least, and what is in the first tier least
-        if dual.evaluate(PricePoint(begin, begin, mean.run, mean.stall, mean.link)) is not None:
-            master.add()
+def _search(master: PathMaster, planner: PathPlanner, context: Context) -> None:
+    mean, full = master.dual.point(), np.full(master.n, 1.0)
+    for begin in (mean.begin, full):  # the fastest paths, and those least in the first tier
+        master.ask(PricePoint(begin, begin, mean.run, mean.stall, mean.link))
     rounds, done = 0, False
-    while not (done or context.closed or context.expired) and (found := master.solve()) is not None:
-        value, point = found
-        share = master.shares()
+    while not (done or context.closed or context.expired) and (optimum := master.solve()) is not None:
+        value, point = optimum
         mean = point.toward(mean, MEAN) if rounds else point
         rounds += 1
         fresh, best = 0, 0
         for at in (mean, point) if rounds > 1 else (point,):
-            bound = dual.evaluate(at)
+            bound, new = master.ask(at)
             if bound is not None:
                 best = max(best, math.ceil(bound))
                 context.raise_bound(math.ceil(bound), kind="prices of memory in place")
-                fresh += master.add()
+                fresh += new
         context.progress(f"round {rounds}: {best} ns proved, at most {value:.0f} by prices")
         done = not fresh or value - best <= CLOSE * value
         if done or rounds & (rounds - 1) == 0:
-            planner.plan(mean, planner.shares(dual.data, share), context)
+            planner.improve(mean, master, context)

@@ -1,13 +1,14 @@
-"""Plans of whole items: paths that fit beside all others, and when everything happens then.
+"""Plans of whole tensors: paths that fit beside all others, and their schedule.
 
-Copies begin and end in stalls, in the order of these, each as early as the plan allows: an outward one behind
-the last op that writes its item, to be through before the op behind its stall starts; an inward one in its
-stall, behind the outward ones there, to be through before the op that uses it.
+Copies begin and end in stalls. In each direction they are in the order of their stalls, and within a stall in
+the order of the ops that bound them, each as early as possible. An outward copy starts after the last op that
+writes its range, and ends before the op behind its stall starts. An inward copy starts in its stall, after
+the outward ones there, and ends before the op that uses it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,30 +17,28 @@ from ...engines.kernels import inner, kernel_in_place
 from .paths_kernel import (
     NEVER,
     READ,
-    UPDATE,
-    WRITE,
+    STEPS,
     BytePath,
-    PathItems,
+    Integers,
+    LiveRanges,
+    Matrix,
     PathPrices,
+    access_of,
+    channel_of,
     find_path,
-    first_op,
-    found_in,
-    way_of,
 )
 
-Integers = NDArray[np.int64]
-Matrix = Annotated[NDArray[np.int64], 2]
-Bytes = Annotated[NDArray[np.int8], 2]
+States = NDArray[np.int8]
+
+HIGHEST = 2**46
+"""Largest price of a byte in an access; a path of 2**14 uses stays below `NEVER`."""
 
 
-MOST = 2**50
-"""Price of a byte in a way, at most."""
+class OpTable(NamedTuple):
+    """Modes of the ops: by op, the first of its operands and the first of its modes.
 
-
-class Ops(NamedTuple):
-    """Ops: first operand and first mode by op; by mode ns, and by operand of its op the ways as bits.
-
-    ``slow``: by operand ns over ``grain`` in ways other than near.
+    By mode: ``time``, in ns; ``allowed``, by operand of its op the bits of the accesses. ``slow``: by
+    operand, what the accesses other than near add to the length of its op, in ns / ``grain``.
     """
 
     operand: Integers
@@ -50,275 +49,261 @@ class Ops(NamedTuple):
     grain: int
 
 
-class PlanWorld(NamedTuple):
-    """All items: the state in which each is while an op runs, before its end, behind the stall; at time 0.
+class PlanState(NamedTuple):
+    """The paths of all live ranges, in flat arrays (`LiveRanges.base`): the fields of `BytePath`.
 
-    ``room``: by op, the bytes free in the first tier; ``way``: by operand, -1 if its item is nowhere;
-    ``length``: by op.
+    ``placed``: by range, whether it has a path. ``room``: by op, the bytes free in the first tier.
+    ``access``: by operand, -1 if its range has no path. ``length``: by op, in ns.
     """
 
-    during: Bytes
-    late: Bytes
-    next: Bytes
-    start: Integers
+    during: States
+    before: States
+    after: States
     placed: Integers
     room: Integers
-    way: Integers
+    access: Integers
     length: Integers
 
 
-class CopyTimes(NamedTuple):
-    """Copies by stall, linked lists: first one, next one; item, stall or op that binds it, start and end.
+class Schedule(NamedTuple):
+    """When everything happens, in ns.
 
-    ``head``: by stall, of outward and inward copies. ``begin``: by op its start. ``ready``: by op, when what
-    it uses has come.
+    Copies, in a list by stall and direction: ``head``, the first one; ``tail``, by copy the next one. By
+    copy: ``moved``, its range; ``outward``, 1 or 0; ``bound``, the op after which it starts (outward; -1:
+    none) or before which it ends (inward; n: none); ``start`` and ``end``. ``release``: range, tier, stall,
+    and the copy with whose end the range leaves the tier, or -1. ``counts``: of copies and of releases. By
+    op: ``begin``, its start; ``ready``, the end of the copies of what it uses.
     """
 
     head: Matrix
     tail: Integers
-    item: Integers
-    bind: Integers
+    moved: Integers
+    outward: Integers
+    bound: Integers
     start: Integers
     end: Integers
+    release: Matrix
+    counts: Integers
     begin: Integers
     ready: Integers
 
 
 @inner
-def length_of(ops: Ops, world: PlanWorld, k: int, j: int, way: int) -> int:
-    """Return the ns of an op that takes operand j in some way, all others as they are; `NEVER`: no mode."""
-    first, last = ops.operand[k], ops.operand[k + 1]
-    slow = 0
-    for x in range(first, last):
-        at = way if x == j else world.way[x]
-        if at > 0:
-            slow += ops.slow[x]
-    best = NEVER
+def length_of(ops: OpTable, plan: PlanState, k: int, j: int, access: int) -> int:
+    """Return the ns of an op with an access to operand j, all others as they are; `NEVER`: no mode has it."""
+    first, best, slow = ops.operand[k], NEVER, 0
     for m in range(ops.mode[k], ops.mode[k + 1]):
-        fits = True
-        for x in range(first, last):
-            at = way if x == j else world.way[x]
-            if at >= 0 and not ops.allowed[m, x - first] >> at & 1:
-                fits = False
-                break
-        if fits:
+        slow, allowed = 0, True
+        for x in range(first, ops.operand[k + 1]):
+            chosen = access if x == j else plan.access[x]
+            slow += ops.slow[x] if chosen > 0 else 0
+            allowed = allowed and (chosen < 0 or ops.allowed[m, x - first] >> chosen & 1 == 1)
+        if allowed:
             best = min(best, ops.time[m])
     return NEVER if best >= NEVER else int(best + (slow + ops.grain - 1) // ops.grain)
 
 
 @inner
-def place(items: PathItems, world: PlanWorld, i: int, sign: int) -> None:
-    """Take an item's room, or give it back (sign -1)."""
-    n, size = len(world.room), items.size[i]
-    for k in range(first_op(items, i), min(n, items.end[i] + 1)):
-        if world.during[i, k] >= 0 and world.during[i, k] != 1:
-            world.room[k] -= sign * size
-    world.placed[i] = sign > 0
+def lift(ranges: LiveRanges, plan: PlanState, i: int) -> None:
+    """Take a range off its path."""
+    base = ranges.base[i]
+    for k in range(ranges.begin[i], min(len(plan.room), ranges.end[i] + 1)):
+        if plan.during[base + k] >= 0 and plan.during[base + k] != 1:
+            plan.room[k] += ranges.size[i]
+    plan.placed[i] = 0
+    for u in range(ranges.first[i], ranges.first[i + 1]):
+        plan.access[ranges.use[u]] = -1
 
 
 @inner
-def put(items: PathItems, ops: Ops, world: PlanWorld, path: BytePath, i: int) -> None:
-    """Put an item on a path."""
-    n = len(world.room)
-    for k in range(first_op(items, i), min(n, items.end[i] + 1)):
-        world.during[i, k] = path.during[k]
-        world.late[i, k] = path.late[k]
-        world.next[i, k] = path.next[k]
-    world.start[i] = path.start[0]
-    for u in range(items.first[i], items.first[i + 1]):
-        j = items.use[u]
-        k = items.op[j]
-        world.way[j] = way_of(path.during[k], items.role[j])
-        world.length[k] = length_of(ops, world, k, -1, 0)
-    place(items, world, i, 1)
+def put(ranges: LiveRanges, ops: OpTable, plan: PlanState, path: BytePath, i: int) -> None:
+    """Put a range on a path."""
+    n, base = len(plan.room), ranges.base[i]
+    for k in range(ranges.begin[i], min(n, ranges.end[i] + 1)):
+        plan.during[base + k] = path.during[k]
+        if path.during[k] >= 0 and path.during[k] != 1:
+            plan.room[k] -= ranges.size[i]
+    for e in range(ranges.begin[i], min(n, ranges.end[i] + 1) + 1):
+        plan.before[base + e], plan.after[base + e] = path.before[e], path.after[e]
+    plan.placed[i] = 1
+    for u in range(ranges.first[i], ranges.first[i + 1]):
+        j = ranges.use[u]
+        k = ranges.op[j]
+        plan.access[j] = access_of(path.during[k], ranges.role[j])
+        plan.length[k] = length_of(ops, plan, k, -1, 0)
 
 
 @inner
 def reroute(
-    items: PathItems, ops: Ops, world: PlanWorld, prices: PathPrices, path: BytePath, i: int, unit: int
+    ranges: LiveRanges, ops: OpTable, plan: PlanState, prices: PathPrices, path: BytePath, i: int, unit: int
 ) -> bool:
-    """Give an item that is nowhere its best path beside all others; return whether it has one."""
-    for u in range(items.first[i], items.first[i + 1]):
-        j = items.use[u]
-        k = items.op[j]
-        world.way[j] = -1
-        least = length_of(ops, world, k, -1, 0)
-        size = max(1, items.size[i])
-        for way in range(3):
-            length = length_of(ops, world, k, j, way)
-            prices.way[j, way] = (
-                NEVER if length >= NEVER else min(MOST, min(length - least, MOST // unit) * unit // size)
-            )
-    if find_path(items, prices, path, i, world.room, world.room) >= NEVER:
+    """Give a range without a path the best one beside all others; return whether there is one."""
+    for u in range(ranges.first[i], ranges.first[i + 1]):
+        j = ranges.use[u]
+        least = length_of(ops, plan, ranges.op[j], -1, 0)
+        for access in range(3):
+            length = length_of(ops, plan, ranges.op[j], j, access)
+            price = unit * 1.0 * (length - least) / max(1, ranges.size[i])
+            prices.access[j, access] = NEVER if length >= NEVER else int(min(1.0 * HIGHEST, price))
+    if find_path(ranges, prices, path, i, plan.room) >= NEVER:
         return False
-    put(items, ops, world, path, i)
+    put(ranges, ops, plan, path, i)
     return True
-
-
-@inner
-def lift(items: PathItems, world: PlanWorld, i: int) -> None:
-    """Take an item out of the world."""
-    place(items, world, i, -1)
-    for u in range(items.first[i], items.first[i + 1]):
-        world.way[items.use[u]] = -1
 
 
 @kernel_in_place
 def fill(
-    items: PathItems,
-    ops: Ops,
-    world: PlanWorld,
+    ranges: LiveRanges,
+    ops: OpTable,
+    plan: PlanState,
     prices: PathPrices,
     path: BytePath,
     order: Integers,
+    at: int,
+    rents: Integers,
+    share: States,
     unit: int,
-    memory: Integers,
-    share: Bytes,
-) -> bool:
-    """Give the items of an order, one after the other, their best paths beside all others.
+) -> int:
+    """Give the ranges of an order, from `at` on, their best paths beside all others.
 
-    `memory`: the price of the first tier by op, of which an item pays the percents that it has no `share` of.
+    ``rents``: by op, the price of the first tier. ``share``: by range and op, flat, the percents of the rent
+    that the range does not pay. ``unit``: prices are in ns / unit.
+
+    Return the place in the order with which the next call begins; ~at if the range there has no path.
     """
-    for at in range(len(order)):
+    steps = 0
+    while at < len(order) and steps < STEPS:
         i = order[at]
-        for k in range(first_op(items, i), min(len(memory), items.end[i] + 1)):
-            prices.begin[k] = memory[k] * (100 - share[i, k]) // 100
-        if world.placed[i]:
-            lift(items, world, i)
-        if not reroute(items, ops, world, prices, path, i, unit):
-            return False
-    return True
+        base, end = ranges.base[i], min(len(rents), ranges.end[i] + 1)
+        for k in range(ranges.begin[i], end):
+            prices.begin[k] = rents[k] * (100 - share[base + k]) // 100
+        if plan.placed[i]:
+            lift(ranges, plan, i)
+        if not reroute(ranges, ops, plan, prices, path, i, unit):
+            return ~at
+        steps += end - ranges.begin[i] + 1
+        at += 1
+    return at
+
+
+@inner
+def release(times: Schedule, i: int, tiers: int, e: int, copy: int) -> None:
+    """Note that a range leaves tiers, given as bits, in a stall or with a copy."""
+    for tier in range(2):
+        if tiers >> tier & 1:
+            row = times.release[times.counts[1]]
+            row[0], row[1], row[2], row[3] = i, tier, e, copy
+            times.counts[1] += 1
+
+
+@inner
+def add_copy(times: Schedule, i: int, e: int, channel: int, bound: int) -> int:
+    """Add a copy to those of its stall, behind those bound by earlier ops; return its number."""
+    c = times.counts[0]
+    times.counts[0] += 1
+    times.moved[c], times.outward[c], times.bound[c] = i, channel, bound
+    previous, following = -1, times.head[e, channel]
+    while following >= 0 and times.bound[following] < bound:
+        previous, following = following, times.tail[following]
+    times.tail[c] = following
+    if previous < 0:
+        times.head[e, channel] = c
+    else:
+        times.tail[previous] = c
+    return int(c)
 
 
 @kernel_in_place
-def simulate(items: PathItems, world: PlanWorld, prices: PathPrices, times: CopyTimes) -> int:
-    """Return when all is done, and note when everything happens."""
-    n = len(world.room)
+def collect(ranges: LiveRanges, plan: PlanState, times: Schedule) -> None:
+    """Note the copies and releases of all ranges; a state s is in the tiers of bits s + 1."""
+    n = len(plan.room)
     times.head[:, :] = -1
-    times.ready[:] = 0
-    number = 0
-    for i in range(len(items.size)):
-        k = first_op(items, i)
-        written, u, last = -1, items.first[i], items.first[i + 1]
-        if k == 0 and items.starts[i] and not (u < last and items.role[items.use[u]] == WRITE):
-            update = u < last and items.op[items.use[u]] == 0 and items.role[items.use[u]] == UPDATE
-            later = found_in(world.during[i, 0], update)
-            number = note(items, times, world.start[i], later, i, 0, -1, u, number)
-        while k < n:
-            if u < last and items.op[items.use[u]] == k:
-                if items.role[items.use[u]] != READ:
-                    written = k
+    times.counts[:] = 0
+    for i in range(len(ranges.size)):
+        base, u, last = ranges.base[i], ranges.first[i], ranges.first[i + 1]
+        written, held, stop = -1, 0, min(n, ranges.end[i] + 1)
+        for e in range(ranges.begin[i], stop + 1):
+            before, after, copy = plan.before[base + e], plan.after[base + e], -1
+            release(times, i, held & ~(before + 1), e, -1)
+            channel = channel_of(before, after) if after >= 0 else -1
+            if channel == 1:
+                copy = add_copy(times, i, e, 1, written)
+            elif channel == 0:
+                copy = add_copy(times, i, e, 0, ranges.op[ranges.use[u]] if u < last else n)
+            release(times, i, (before + 1) & ~(after + 1), e, copy)
+            held = after + 1
+            if e < stop and u < last and ranges.op[ranges.use[u]] == e:
+                if ranges.role[ranges.use[u]] != READ:
+                    written = e
+                    target = 2 if plan.during[base + e] == 1 else 1
+                    release(times, i, held & ~target, e + 1, -1)
+                    held = target
                 u += 1
-            following = world.next[i, k]
-            if following < 0:
-                if u >= last:
-                    break
-                k = items.op[items.use[u]]
-                continue
-            number = note(items, times, world.late[i, k], following, i, k + 1, written, u, number)
-            k += 1
-    if number >= len(times.item):
-        return NEVER
-    now, out, into, through = 0, 0, 0, 0
+
+
+@kernel_in_place
+def simulate(plan: PlanState, prices: PathPrices, times: Schedule) -> int:
+    """Write the schedule of the copies and ops to `times`; return the ns until all of them are done."""
+    n = len(plan.room)
+    times.ready[:] = 0
+    now, out, into, done = 0, 0, 0, 0
     for e in range(n + 1):
-        c = times.head[e, 1]
-        free = now
+        c, free = times.head[e, 1], now
         while c >= 0:
-            written = times.bind[c]
-            begin = max(out, times.begin[written] + world.length[written] if written >= 0 else 0)
-            times.start[c] = begin
-            out = begin + copy_ns(prices, 1, items.size[times.item[c]])
+            k = times.bound[c]
+            if k >= 0:
+                out = max(out, times.begin[k] + plan.length[k])
+            times.start[c] = out
+            out += prices.copy[times.moved[c], 1]
             times.end[c] = out
             free = max(free, out)
             c = times.tail[c]
         c = times.head[e, 0]
         while c >= 0:
-            begin = max(into, free)
-            times.start[c] = begin
-            into = begin + copy_ns(prices, 0, items.size[times.item[c]])
+            into = max(into, free)
+            times.start[c] = into
+            into += prices.copy[times.moved[c], 0]
             times.end[c] = into
-            if times.bind[c] < n:
-                times.ready[times.bind[c]] = max(times.ready[times.bind[c]], into)
-            through = max(through, into)
+            times.ready[times.bound[c]] = max(times.ready[times.bound[c]], into)
             c = times.tail[c]
-        through = max(through, free)
+        done = max(done, free, into)
         if e < n:
             times.begin[e] = max(free, times.ready[e])
-            now = times.begin[e] + world.length[e]
-    return int(max(now, through))
+            now = times.begin[e] + plan.length[e]
+    return int(max(now, done))
 
 
 @inner
-def copy_ns(prices: PathPrices, way: int, size: int) -> int:
-    """Return about the ns of a copy, at least one."""
-    return int(max(1, (size * prices.times[way] >> 20) + 1))
-
-
-@inner
-def note(
-    items: PathItems,
-    times: CopyTimes,
-    before: int,
-    after: int,
-    i: int,
-    e: int,
-    written: int,
-    u: int,
-    number: int,
-) -> int:
-    """Note the copy from a state to another in a stall, if there is one; return how many there are."""
-    way = 1 if before == 0 and after != 0 else 0 if before == 1 and after != 1 else -1
-    if way < 0 or number >= len(times.item):
-        return number
-    times.item[number] = i
-    if way == 1:
-        times.bind[number] = written
-    else:
-        times.bind[number] = items.op[items.use[u]] if u < items.first[i + 1] else len(times.begin)
-    times.tail[number] = times.head[e, way]
-    times.head[e, way] = number
-    return number + 1
-
-
-@inner
-def used_at(items: PathItems, i: int, k: int) -> bool:
-    """Return whether op k uses an item."""
-    for u in range(items.first[i], items.first[i + 1]):  # noqa: SIM110
-        if items.op[items.use[u]] == k:
-            return True
-    return False
+def hold(ranges: LiveRanges, plan: PlanState, i: int, k: int, state: int) -> bool:
+    """Move a range from the second tier to a state of the first one beside op k; return whether it fits."""
+    at = ranges.base[i] + k
+    away = plan.after[at] == plan.during[at] == plan.before[at + 1] == 1
+    if not away or plan.room[k] < ranges.size[i]:
+        return False
+    for u in range(ranges.first[i], ranges.first[i + 1]):
+        if ranges.op[ranges.use[u]] == k:
+            return False
+    plan.after[at] = plan.during[at] = plan.before[at + 1] = state
+    plan.room[k] -= ranges.size[i]
+    return True
 
 
 @kernel_in_place
-def widen(items: PathItems, world: PlanWorld, times: CopyTimes) -> int:
-    """Give copies that ops wait for one more op beside them, where there is room; return how many got one."""
-    n, changed = len(world.room), 0
-    for e in range(n + 1):
+def widen(ranges: LiveRanges, plan: PlanState, times: Schedule) -> int:
+    """Give each copy that delays an op one more op beside it, if there is room; return the number of them."""
+    n, changed = len(plan.room), 0
+    for e in range(1, n + 1):
+        now = times.begin[e - 1] + plan.length[e - 1]
         c = times.head[e, 1]
-        now = times.begin[e - 1] + world.length[e - 1] if e else 0
         while c >= 0:
-            i = times.item[c]
-            late = times.end[c] > now
-            apart = late and 0 < e < n and e <= items.end[i] and world.during[i, e] == 1
-            apart = apart and world.next[i, e] == 1 and not used_at(items, i, e)
-            if apart and world.room[e] >= items.size[i]:
-                world.next[i, e - 1] = 0
-                world.during[i, e] = world.late[i, e] = 0
-                world.room[e] -= items.size[i]
-                changed += 1
+            i = times.moved[c]
+            if times.end[c] > now and e < n:
+                changed += hold(ranges, plan, i, e, 0)
             c = times.tail[c]
         c = times.head[e, 0]
         while c >= 0:
-            i, u = times.item[c], times.bind[c]
-            before = times.begin[u - 1] + world.length[u - 1] if 0 < u < n else 0
-            late = u < n and times.end[c] > before
-            apart = late and e > 1 and e - 2 >= first_op(items, i) and world.during[i, e - 1] == 1
-            apart = apart and world.late[i, e - 1] == 1 and world.next[i, e - 2] == 1
-            if apart and world.room[e - 1] >= items.size[i] and not used_at(items, i, e - 1):
-                both = world.next[i, e - 1]
-                world.next[i, e - 2] = both
-                world.during[i, e - 1] = world.late[i, e - 1] = both
-                world.room[e - 1] -= items.size[i]
-                changed += 1
+            i, k = times.moved[c], times.bound[c]
+            if 0 < k < n and times.end[c] > times.begin[k - 1] + plan.length[k - 1]:
+                changed += hold(ranges, plan, i, e - 1, plan.after[ranges.base[i] + e])
             c = times.tail[c]
     return changed

@@ -1,51 +1,55 @@
-r"""Prices of memory, channels and ways for questions with memory that ops use in place: a bound of all plans.
+r"""Prices of memory, channels and accesses where ops use a second tier in place: a bound of all plans.
 
 Notation of `lowtide.formulations.placement.in_place.data`. Ops k run one after another; :math:`b_k` is the
 start of op k and :math:`e_k` the moment before its end. The *run* of op k lies between these two, the *stall*
 0 before :math:`b_0`, the stall k + 1 between :math:`e_k` and the start of the next op, or the end.
 
-*What a byte does.* In every plan each byte of an item is at each instant in the first tier, in the second one
-or in both, with its current version:
+*The path of a byte.* In every plan each byte of a live range is at each instant in the first tier, in the
+second one or in both, with its current contents:
 
 1. An op that only reads it reads one and the same tier all the time (the verifier's rule): the byte is there
-   at :math:`b_k` and :math:`e_k`. What an op writes is at both instants where it writes it and nowhere else.
-   What it updates it reads at :math:`b_k` in the tier that the way says.
-2. Between two instants a byte comes into a tier by passing the channel from the other one while it is there;
-   it passes at one instant within its copy, since copies take constant rates. It leaves at any time.
+   at :math:`b_k` and :math:`e_k`. A byte that an op writes is at both instants where the op writes it and
+   nowhere else. A byte that it updates it reads at :math:`b_k` in the tier that the access says.
+2. Between two instants a byte comes into a tier only through the channel from the other one, while it is
+   there; it passes at one instant within its copy, since copies take constant rates. It leaves at any time.
 3. At :math:`b_k` and at :math:`e_k` the bytes in the first tier and the workspace are at most its capacity M.
    (What is allocated there is more.)
-4. What passes a channel in a run or a stall is at most its rate times the length of that.
-5. The length of the run of op k is at least the time of its configuration: its mode's duration and
-   :math:`l` of each operand that it takes from the second tier or writes there. (The verifier rounds up.)
+4. The bytes that pass a channel in a run or a stall are at most its rate times the length of that.
+5. The length of the run of op k is at least the time of its configuration: its mode's duration, and for each
+   operand that it reads or writes in the second tier the bytes over the processor's rate. (The verifier
+   rounds up.)
 
 *Prices*, in ns per byte: :math:`\mu_k, \mu'_k \ge 0` of a byte in the first tier at :math:`b_k, e_k`;
 :math:`\alpha \ge 0` of a byte that passes a channel of R bytes/ns in a run or a stall, with
-:math:`\sum R \alpha \le 1` over the two channels; :math:`\nu_{jw}`, of either sign, of a byte of operand j in
-way w. Let :math:`\pi_i` be the least that a byte of item i can pay, by 1 and 2, and :math:`\phi_k = 1 - \sum
-R \alpha \ge 0` for the run of op k.
+:math:`\sum R \alpha \le 1` over the two channels; :math:`\nu_{ja}`, of either sign, of a byte of operand j
+with access a. Let :math:`z` be sizes in bytes, :math:`\pi_i` the least that a byte of live range i can pay,
+by 1 and 2, and :math:`\phi_k = 1 - \sum R \alpha \ge 0` for the run of op k.
 
 **Bound.** Every plan takes at least
 
 .. math:: \sum_i z_i \pi_i - M \sum_k (\mu_k + \mu'_k)
-          + \sum_k \min_c \Bigl( \phi_k t_{kc} + (\mu_k + \mu'_k) w_{kc} - \sum_j z_j \nu_{j,w(c)} \Bigr)
+          + \sum_k \min_c \Bigl( \phi_k t_{kc} + (\mu_k + \mu'_k) w_{kc} - \sum_j z_j \nu_{j,a(c)} \Bigr)
 
 over the configurations c of op k, of :math:`t_{kc}` ns and :math:`w_{kc}` bytes of workspace.
 
-*Proof.* Let op k take configuration c, for :math:`\tau_k \ge t_{kc}` ns, and stall e last :math:`\sigma_e`.
-All bytes of an operand go the configuration's way, so that the items pay at least :math:`\sum z \pi`; less
-:math:`\sum z_j \nu_{j,w(c)}`, this is what they pay for memory and channels: by 3 at most :math:`\sum (\mu +
-\mu')(M - w_{kc})`, and by 4 at most :math:`\sum_k (1 - \phi_k) \tau_k + \sum_e \sigma_e`. With
-:math:`\sum \tau + \sum \sigma` = the time T, this gives :math:`\sum z \pi - \sum z \nu - M \sum (\mu + \mu')
-+ \sum (\mu + \mu') w \le T - \sum \phi_k \tau_k`, and :math:`\phi_k \tau_k \ge \phi_k t_{kc}`. QED.
+*Proof.* Let op k have configuration c, for :math:`\tau_k \ge t_{kc}` ns (5), and stall e last
+:math:`\sigma_e`. All bytes of an operand have the configuration's access to it. The live ranges pay at least
+:math:`\sum z \pi`. Of what they pay, :math:`\sum z_j \nu_{j,a(c)}` is for accesses, and the rest for memory
+and channels: by 3 at most :math:`\sum (\mu + \mu')(M - w_{kc})`, and by 4 at most :math:`\sum_k (1 - \phi_k)
+\tau_k + \sum_e \sigma_e`. With :math:`\sum \tau + \sum \sigma` = the time T, this gives :math:`\sum z \pi -
+\sum z \nu - M \sum (\mu + \mu') + \sum (\mu + \mu') w \le T - \sum \phi_k \tau_k`, and :math:`\phi_k \tau_k
+\ge \phi_k t_{kc}`. QED.
 
-A period is the same: an item that goes on begins in the state in which it ends. Inputs that reappear may
-begin in any state that their question allows, which is no more than plans can do. Latencies and the
-capacity of the second tier only restrict. Small items are left out: with :math:`\nu = 0` what they pay is at
-least 0. Of ops with many configurations room is not checked (`MOST_CONFIGURATIONS`); of most ops the time is
-a sum over operands, and :math:`\nu` is :math:`\phi` times the part of each, which is the best choice then.
+*Periods.* The proof holds: a cyclic live range begins in the state in which it ends. Inputs that reappear
+begin in any state that their question allows, as in plans.
+
+*Left out*, which only lowers the bound: latencies and the capacity of the second tier; small live ranges
+(with :math:`\nu = 0` they pay at least 0); the room of an op's configurations if it has many
+(`MOST_CONFIGURATIONS`). Of most ops the time is a sum over operands; there :math:`\nu` is :math:`\phi` times
+the part of each, which is the best choice.
 
 All of this is computed in integers: prices in fractions of a ns, times rounded down to 1/`GRAIN` ns. Prices
-come from a linear program over the paths that prices have asked for so far (`master`).
+come from a linear program over the paths that were the cheapest at earlier prices (`master`).
 """
 
 from __future__ import annotations
@@ -53,50 +57,60 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ....formulations.placement.in_place.data import (
-    FAR,
-    MOST_CONFIGURATIONS,
-    InPlaceData,
-)
+from ....formulations.placement.in_place.data import FAR, InPlaceData
 from ....models.problems.placement import Placement
 from ....models.units import SECOND
-from .paths_kernel import NEVER, BytePath, PathItems, PathPrices, PathUsage, respond
+from ...context import Context
+from .paths_kernel import (
+    NEVER,
+    STEPS,
+    BytePath,
+    ColumnArrays,
+    ColumnLayout,
+    LiveRanges,
+    PathPrices,
+    respond,
+)
 
 GRAIN = 2**16
-"""Parts of a ns in which times of configurations count."""
+"""Times of configurations are in ns, divided by this."""
 
 BITS = 58
-"""Of the sum of all prices; a path pays each of them once at most, and stays below `NEVER`."""
+"""Bits of the sum of all prices; a path pays each of them once at most, and stays below `NEVER`."""
 
 BELOW = 1 - 2.0**-48
-"""Of a stall's worth: rounding leaves it at most 1."""
+"""Largest sum of R alpha over the channels before rounding, which leaves it at most 1."""
 
 MOST_NS = 2**44
-"""Of all ops, and of copies of all tensors: 4.9 hours."""
+"""Largest ns of all ops and copies of all tensors, 4.9 hours; times `GRAIN` they stay below `NEVER`."""
+
+MOST_CONFIGURATIONS = 4096
+"""Configurations of an op; if there are more, their room is not checked. Chosen by hand."""
 
 SMALLEST = 2**20
-"""Bytes: items below it, and below a 40,000th of the memory, count for nothing."""
+"""Bytes; live ranges below it, and below 1/40,000 of the first tier, are left out. Chosen by hand."""
 
 
 @dataclass(frozen=True, eq=False)
-class Linked:
-    """An op whose configurations are more than a sum over its operands: by configuration.
+class LinkedOp:
+    """The configurations of an op whose times are more than a sum over its operands.
 
-    ``time`` in ns over `GRAIN`, ``workspace`` in bytes, the way of each operand.
+    ``time``, in ns / `GRAIN`, ``workspace``, in bytes; ``accesses``, shape (configurations, operands).
     """
 
     time: list[int]
     workspace: list[int]
-    ways: Any
+    accesses: Any
 
 
 @dataclass(frozen=True, eq=False)
 class PricePoint:
-    """Prices in ns per byte; ``link``: of an operand's way, beyond its part of the op's time, in ns."""
+    """Prices in ns per byte, as in `PathPrices`; ``link``: in ns per operand, beyond its part of the time."""
 
     begin: Any
     end: Any
@@ -105,51 +119,66 @@ class PricePoint:
     link: Any
 
     def toward(self, other: PricePoint, part: float) -> PricePoint:
-        """Return a point between this one and another."""
-        mine, its = vars(self), vars(other)
-        return PricePoint(**{key: mine[key] + part * (its[key] - mine[key]) for key in mine})
+        """Return the point at `part` of the way to another."""
+        target = vars(other)
+        return PricePoint(**{key: x + part * (target[key] - x) for key, x in vars(self).items()})
 
 
 class InPlaceDual:
-    """The dual of one question: evaluates prices; items are those that count.
+    """The bound of one question as a function of prices; `data.ranges` are the live ranges not left out.
 
     Attributes
     ----------
-    base, least, part
-        By op ns over `GRAIN` and bytes of workspace; by operand and way what it adds; of ops not in `linked`.
+    numbers
+        Their numbers among all live ranges.
+    possible
+        Whether each op has a configuration.
+    base, least
+        By op not in `linked`, its time in ns / `GRAIN` without operands, and its bytes of workspace.
+    part
+        By operand and access, the time that it adds to these ops.
     linked
-        By op.
-    ways
-        By operand and way, whether some configuration has it.
+        By op, the configurations of the others.
+    accesses
+        By operand and access, whether some configuration has it.
+    ns, unit
+        Units of time and of memory in the columns of paths: ns, bytes.
+    columns
+        The columns of the cheapest paths at the last prices, by live range.
     """
 
-    def __init__(self, data: InPlaceData, *, all_items: bool = False) -> None:
-        least = min(SMALLEST, data.capacity // 40_000) if not all_items else 0
-        items = tuple(item for item in data.items if item.nbytes >= max(1, least) or all_items)
-        self.data = data = replace(data, items=items)
-        self.items = item_arrays(data)
-        self.counted = np.zeros(len(data.operands), bool)
-        self.counted[self.items.use] = True
-        self.op_of = np.array([x.op for x in data.operands])
-        self.nbytes = np.array([x.nbytes for x in data.operands])
-        self.base, self.least = np.zeros(data.n, np.int64), np.zeros(data.n, np.int64)
-        self.part = np.zeros((len(data.operands), 3), np.int64)
-        self.ways = np.zeros((len(data.operands), 3), bool)
-        self.linked: dict[int, Linked] = {}
-        self.possible = all(self._op(k) for k in range(data.n))
-        n, z = data.n, np.zeros
-        self.usage = PathUsage(
-            z(n, np.int64),
-            z(n, np.int64),
-            z((n, 2), np.int64),
-            z((n + 1, 2), np.int64),
-            z(len(data.operands), np.int64),
+    def __init__(self, data: InPlaceData, context: Context | None = None) -> None:
+        least = max(1, min(SMALLEST, data.capacity // 40_000))
+        self.numbers = [i for i, x in enumerate(data.ranges) if x.nbytes >= least]
+        data = self.data = replace(data, ranges=tuple(data.ranges[i] for i in self.numbers))
+        n, operands = data.n, len(data.operands)
+        self.ranges = range_arrays(data)
+        self.counted = np.zeros(operands, bool)
+        self.counted[self.ranges.use] = True
+        self.nbytes = np.array([x.nbytes for x in data.operands], np.int64)
+        self.base, self.least = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self.part = np.zeros((operands, 3), np.int64)
+        self.accesses = np.zeros((operands, 3), bool)
+        self.linked: dict[int, LinkedOp] = {}
+        self.possible = all(self._op(k, context is not None and context.expired) for k in range(n))
+        self.ns, self.unit = max(1.0, float(self.ideal)) / 1e4, max(1.0, data.capacity / 100)
+        self.rates = np.array([data.inward, data.outward]) / SECOND
+        linked = np.isin(self.ranges.op, np.array(list(self.linked), np.int64))[:, None]
+        linked = linked & self.counted[:, None] & self.accesses
+        self.links = 2 * n + 2 * (2 * n + 1)
+        self.chosen = self.links + int(linked.sum())
+        self.layout = ColumnLayout(
+            np.array([1 / self.unit, *(1 / x / self.ns if x else 0.0 for x in self.rates)]),
+            self.part / GRAIN / self.ns,
+            np.where(linked, self.links - 1 + np.cumsum(linked).reshape(linked.shape), -1),
+            self.chosen,
         )
+        entries, z = 6 * (STEPS + n + 2), np.zeros
+        self.buffer = ColumnArrays(z(STEPS + 2, np.int64), z(STEPS + 1), z(entries, np.int64), z(entries))
         self.path = empty_path(n)
         self.room = np.full(n, NEVER)
-        self.costs = z(len(items), np.int64)
-        self.prices: PathPrices | None = None
-        self.rates = np.array([data.inward, data.outward]) / SECOND
+        self.costs = z(len(data.ranges), np.int64)
+        self.columns: list[tuple[float, Any, Any]] = []
 
     @property
     def ideal(self) -> int:
@@ -157,120 +186,124 @@ class InPlaceDual:
         total = int(self.base.sum()) + sum(min(x.time) for x in self.linked.values())
         return -(-total // GRAIN)
 
-    def _op(self, k: int) -> bool:
-        """Note the configurations of an op; return whether it has one."""
+    def _op(self, k: int, expired: bool) -> bool:
+        """Note the configurations of an op, without checking room if `expired`; return whether it has one."""
         data = self.data
-        first, some = data.first[k], data.of(k)
-        if data.count(k) > MOST_CONFIGURATIONS:
-            self.base[k] = min(ns for _, ns, _ in data.modes[k]) * GRAIN
-            self.least[k] = min(work for _, _, work in data.modes[k])
-            for j, x in enumerate(some, first):
-                self.ways[j, list({w for ways in x.ways for w in ways})] = True
-                self.part[j, FAR:] = int(x.slow * GRAIN)
-            return bool(data.modes[k])
-        found = list(data.configurations(k))
-        if not found:
+        first, last, modes = data.first[k], data.first[k + 1], data.modes[k]
+        if expired or data.count_configurations(k) > MOST_CONFIGURATIONS:
+            self.base[k] = min((ns for _, ns, _ in modes), default=0) * GRAIN
+            self.least[k] = min((workspace for _, _, workspace in modes), default=0)
+            for j, x in enumerate(data.operands_of(k), first):
+                self.accesses[j, list({a for accesses in x.accesses for a in accesses})] = True
+                self.part[j, FAR:] = data.slowdown(x.nbytes, GRAIN)
+            return bool(modes)
+        configurations = list(data.configurations(k))
+        if not configurations:
             return False
-        times, ways = (
-            [int(c.time * GRAIN) for c in found],
-            np.array([c.ways for c in found]).reshape(len(found), -1),
-        )
-        base = min(times)
-        for j in range(len(some)):
-            for w in sorted({*ways[:, j].tolist()}):
-                self.ways[first + j, w] = True
-                self.part[first + j, w] = min(t for t, c in zip(times, ways, strict=True) if c[j] == w) - base
-        sums = [int(self.part[np.arange(first, first + len(some)), c].sum()) for c in ways]
-        over = max(base + s - t for s, t in zip(sums, times, strict=True))
-        loss = max(t - base - s for s, t in zip(sums, times, strict=True)) + max(0, over)
-        whole = sum(x.nbytes for x in some) + max(work for _, _, work in data.modes[k]) <= data.capacity
-        if whole and loss <= base // 10**6 and len({c.workspace for c in found}) == 1:
-            self.base[k], self.least[k] = base - max(0, over), found[0].workspace
+        time = np.array([c.ns * GRAIN + data.slowdown(c.far, GRAIN) for c in configurations])
+        accesses = np.array([c.accesses for c in configurations], np.int64).reshape(len(time), last - first)
+        workspace = [c.workspace for c in configurations]
+        for j in range(first, last):
+            for a in set(accesses[:, j - first].tolist()):
+                self.accesses[j, a] = True
+                self.part[j, a] = time[accesses[:, j - first] == a].min() - time.min()
+        excess = time.min() + self.part[np.arange(first, last), accesses].sum(axis=1) - time
+        over = max(0, int(excess.max()))  # is taken off the base: the sum is then at most the time
+        roomy = int(self.nbytes[first:last].sum()) + max(w for _, _, w in modes) <= data.capacity
+        if roomy and over - excess.min() <= time.min() // 10**6 and len(set(workspace)) == 1:
+            self.base[k], self.least[k] = time.min() - over, workspace[0]
         else:
-            self.part[first : first + len(some)] = 0
-            self.linked[k] = Linked(times, [c.workspace for c in found], ways)
+            self.part[first:last] = 0
+            self.linked[k] = LinkedOp(time.tolist(), workspace, accesses)
         return True
 
     def point(self) -> PricePoint:
         """Return prices of 0."""
         n, z = self.data.n, np.zeros
-        return PricePoint(z(n), z(n), z((n, 2)), z((n + 1, 2)), z((len(self.op_of), 3)))
+        return PricePoint(z(n), z(n), z((n, 2)), z((n + 1, 2)), z(self.part.shape))
 
-    def _whole(self, point: PricePoint) -> tuple[PathPrices, int]:
-        """Return prices as integers, divided by 2**bits ns."""
+    def _integers(self, point: PricePoint) -> tuple[PathPrices, int]:
+        """Return prices as integers, in ns / 2**bits, and these bits."""
         shares = [np.clip(x, 0, None) * self.rates for x in (point.run, point.stall)]
         run, stall = (x * BELOW / np.maximum(1, x.sum(axis=1))[:, None] for x in shares)
+        phi = 1 - run.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             run, stall = (np.where(self.rates > 0, x / self.rates, 0) for x in (run, stall))
-        phi = 1 - (run * self.rates).sum(axis=1)
-        way = phi[self.op_of][:, None] * self.part / GRAIN + point.link
-        way = np.where(self.counted[:, None], way / np.maximum(1, self.nbytes)[:, None], 0)
+        access = phi[self.ranges.op][:, None] * self.part / GRAIN + point.link
+        access = np.where(self.counted[:, None], access / np.maximum(1, self.nbytes)[:, None], 0)
         begin, end = np.clip(point.begin, 0, None), np.clip(point.end, 0, None)
-        total = sum(float(x.sum()) for x in (begin, end, run, stall, np.abs(way).max(axis=1, initial=0)))
-        bits = min(62, BITS - max(0, math.ceil(math.log2(max(total, 1e-9)))))
-        whole = [np.floor(x * 2.0**bits).astype(np.int64) for x in (begin, end, run, stall, way)]
-        for table in whole[2:4]:
+        total = sum(float(x.sum()) for x in (begin, end, run, stall, np.abs(access).max(axis=1, initial=0)))
+        bits = BITS - max(0, math.ceil(math.log2(max(total, 1.0))))
+        prices = [
+            np.floor(x * 2.0**bits).astype(np.int64, order="C") for x in (begin, end, run, stall, access)
+        ]
+        for table in prices[2:4]:
             table[:, self.rates == 0] = NEVER
-        whole[4][~self.ways] = NEVER
-        clock = np.zeros(self.data.n + 1, np.int64)
-        return PathPrices._make([*map(np.ascontiguousarray, whole), clock, clock[:2]]), bits
+        prices[4][~self.accesses] = NEVER
+        clock, copy = np.zeros(self.data.n + 1, np.int64), np.zeros((0, 2), np.int64)
+        return PathPrices._make([*prices, clock, copy]), bits
 
-    def evaluate(self, point: PricePoint) -> Fraction | None:
-        """Return the bound in ns, with what the items ask for in `usage`; None: an item has no path."""
+    def _find_paths(self, prices: PathPrices, context: Context | None) -> bool:
+        """Write the cheapest paths to `costs` and `columns`; return whether each range has one, in time."""
+        self.columns, i, buffer = [], 0, self.buffer
+        while i < len(self.costs):
+            if context is not None and context.expired:
+                return False
+            begin = i
+            i = respond(self.ranges, prices, self.path, self.layout, buffer, i, self.room, self.costs)
+            if i < 0:
+                return False
+            first = buffer.first[: i - begin + 1].tolist()
+            rows, values = buffer.row[: first[-1]].copy(), buffer.value[: first[-1]].copy()
+            costs = buffer.cost[: i - begin].tolist()
+            self.columns += [
+                (cost, rows[a:b], values[a:b]) for cost, (a, b) in zip(costs, pairwise(first), strict=True)
+            ]
+        return True
+
+    def evaluate(self, point: PricePoint, context: Context | None = None) -> Fraction | None:
+        """Return the bound in ns; None if a range has no path, or the time expired."""
         data = self.data
-        self.prices, bits = prices, _ = self._whole(point)
-        if not respond(self.items, prices, self.path, self.usage, self.room, self.costs):
+        prices, bits = self._integers(point)
+        if not self._find_paths(prices, context):
             return None
         scale = SECOND * GRAIN
-        total = sum(
-            size * cost for size, cost in zip(self.items.size.tolist(), self.costs.tolist(), strict=True)
+        memory = (prices.begin + prices.end).tolist()
+        paid = sum(
+            size * cost for size, cost in zip(self.ranges.size.tolist(), self.costs.tolist(), strict=True)
         )
-        both = [a + b for a, b in zip(prices.begin.tolist(), prices.end.tolist(), strict=True)]
-        total = (total - data.capacity * sum(both)) * scale
+        total = (paid - data.capacity * sum(memory)) * scale
         rates = (data.inward, data.outward)
-        run = [
-            (SECOND << bits) - sum(r * a for r, a in zip(rates, row, strict=True) if r)
-            for row in prices.run.tolist()
-        ]
-        stalls = (sum(r * a for r, a in zip(rates, row, strict=True) if r) for row in prices.stall.tolist())
-        if min(run) < 0 or max(stalls) > SECOND << bits:
-            raise ValueError("prices: a run or a stall is worth more than it costs")
-        way, nbytes, part = prices.way.tolist(), self.nbytes.tolist(), self.part.tolist()
-        ways, counted = self.ways.tolist(), self.counted.tolist()
-        for k, phi in enumerate(run):
-            first, last = data.first[k], data.first[k + 1]
-            if k in self.linked:
-                total += self._linked(self.linked[k], phi, both[k], first, way)
-                continue
-            total += phi * int(self.base[k]) + both[k] * int(self.least[k]) * scale
-            for j in range(first, last):
-                total += min(
-                    phi * part[j][w] - (nbytes[j] * way[j][w] * scale if counted[j] else 0)
-                    for w in range(3)
-                    if ways[j][w]
-                )
-        return Fraction(total, scale << bits)
-
-    def _linked(self, op: Linked, phi: int, memory: int, first: int, way: Any) -> int:
-        scale = SECOND * GRAIN
-        worth = [
-            [
-                self.data.operands[first + i].nbytes * way[first + i][w]
-                if self.counted[first + i] and self.ways[first + i, w]
-                else 0
-                for w in range(3)
-            ]
-            for i in range(op.ways.shape[1])
-        ]
-        least: int = min(
-            phi * time + scale * (memory * work - sum(worth[i][w] for i, w in enumerate(c)))
-            for time, work, c in zip(op.time, op.workspace, op.ways.tolist(), strict=True)
+        run, stall = (
+            [(SECOND << bits) - sum(r * a for r, a in zip(rates, row, strict=True) if r) for row in table]
+            for table in (prices.run.tolist(), prices.stall.tolist())
         )
-        return least
+        if min(*run, *stall) < 0:
+            raise ValueError("prices: found a run or a stall that is worth more than its length")
+        access, nbytes = prices.access.tolist(), np.where(self.counted, self.nbytes, 0).tolist()
+        part, accesses = self.part.tolist(), self.accesses.tolist()
+        for k, phi in enumerate(run):
+            if context is not None and context.expired:
+                return None
+            first, operands = data.first[k], range(data.first[k], data.first[k + 1])
+            worth = {
+                (j, a): nbytes[j] * access[j][a] * scale for j in operands for a in range(3) if accesses[j][a]
+            }
+            if k in self.linked:
+                op = self.linked[k]
+                total += min(
+                    phi * time + scale * memory[k] * work - sum(map(worth.__getitem__, enumerate(c, first)))
+                    for time, work, c in zip(op.time, op.workspace, op.accesses.tolist(), strict=True)
+                )
+            else:
+                total += phi * int(self.base[k]) + memory[k] * int(self.least[k]) * scale
+                for j in operands:
+                    total += min(phi * part[j][a] - worth[j, a] for a in range(3) if accesses[j][a])
+        return Fraction(total, scale << bits)
 
 
 def beyond_prices(problem: Placement) -> str:
-    """Return why these prices do not serve a problem."""
+    """Return why these prices do not support a problem; empty if they do."""
     machine, graph = problem.machine, problem.graph
     tiers, used = [t.name for t in machine.tiers], [a.tier for a in machine.processors[0].tiers]
     if len(tiers) != 2 or used != tiers:
@@ -283,36 +316,32 @@ def beyond_prices(problem: Placement) -> str:
     ]
     longest = sum(max(m.duration_ns for m in op.all_modes) for op in graph.ops)
     if nbytes * SECOND // min(rates) + longest >= MOST_NS:
-        return f"found times of {longest} ns and {nbytes} bytes, which leave 64 bits"
+        return f"found times of {longest} ns and {nbytes} bytes, which exceed 64 bits"
     return ""
 
 
-def item_arrays(data: InPlaceData) -> PathItems:
-    """Return the items as arrays."""
-    first = np.cumsum([0, *(len(item.uses) for item in data.items)])
-    op = [x.op for x in data.operands]
-
-    def states(starts: tuple[bool, bool]) -> int:
-        near, far = starts
-        return near + 2 * far + 4 * (near and far)
-
-    def some(values: list[int]) -> Any:
-        return np.array(values, np.int64)
-
-    return PathItems(
-        first=first.astype(np.int64),
-        use=some([j for item in data.items for j in item.uses]),
-        end=some([data.n if item.kept else op[item.uses[-1]] for item in data.items]),
-        size=some([item.nbytes for item in data.items]),
-        starts=some([states(item.starts) if item.initial else 0 for item in data.items]),
-        cyclic=some([int(item.cyclic) for item in data.items]),
-        op=some(op),
-        role=some([int(x.role) for x in data.operands]),
+def range_arrays(data: InPlaceData) -> LiveRanges:
+    """Return the live ranges as arrays."""
+    n, ranges, op = data.n, data.ranges, np.array([x.op for x in data.operands], np.int64)
+    begin = np.array([0 if x.initial else op[x.uses[0]] for x in ranges], np.int64)
+    end = np.array([n if x.kept else op[x.uses[-1]] for x in ranges], np.int64)
+    states = [x.starts[0] + 2 * x.starts[1] + 4 * all(x.starts) if x.initial else 0 for x in ranges]
+    lengths = np.minimum(n - 1, end) - begin + 2
+    return LiveRanges(
+        first=np.cumsum([0, *(len(x.uses) for x in ranges)]),
+        use=np.array([j for x in ranges for j in x.uses], np.int64),
+        begin=begin,
+        end=end,
+        size=np.array([x.nbytes for x in ranges], np.int64),
+        starts=np.array(states, np.int64),
+        cyclic=np.array([x.cyclic for x in ranges], np.int64),
+        base=np.cumsum(lengths) - lengths - begin,
+        op=op,
+        role=np.array([x.role for x in data.operands], np.int64),
     )
 
 
 def empty_path(n: int) -> BytePath:
-    """Return room for a path over so many ops."""
-    ops = [np.zeros(n, np.int64) for _ in range(3)]
-    by = [np.zeros((n, 3), np.int8) for _ in range(2)]
-    return BytePath._make([*ops, np.zeros(4, np.int64), *by, np.zeros((3, 4), np.int64)])
+    """Return the arrays of a path over n ops."""
+    during, before, after = (np.zeros(size, np.int64) for size in (n, n + 1, n + 1))
+    return BytePath(during, before, after, np.zeros((n, 3), np.int8), np.zeros((n + 1, 3), np.int8))
