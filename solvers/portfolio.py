@@ -20,7 +20,8 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
    use what is left, it has all of that, if that is half of its estimate (`AGAIN`). A part that said long
    before the end of its turn that its time was too short is not begun again.
 
-Without a limit each part runs to its end, in order: the result depends on nothing but the question.
+Without a limit each part runs to its end, the cheapest estimate first: the result depends on nothing but the
+question.
 
 It ends when the gap is closed, when one part proves that there is no answer, with the time, or when all parts
 have ended by themselves. An exception in a part is reported, and loses nothing that is known.
@@ -124,7 +125,7 @@ def _over(context: Context) -> bool:
 def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
     """Give turns until nothing is left to do, or no time."""
     if math.isinf(context.remaining()):
-        for work in works:
+        for work in sorted(works, key=lambda w: (w.estimate, w.number)):
             if not _over(context):
                 _give(work, problem, context, math.inf)
         return

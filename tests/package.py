@@ -25,8 +25,14 @@ def modules() -> dict[str, Path]:
 def parsed() -> dict[str, tuple[str, ast.Module]]:
     """Return the text of every module and what it parses to."""
     texts = {name: path.read_text() for name, path in modules().items()}
-    trees = {name: (text, ast.parse(text)) for name, text in texts.items()}
-    gc.freeze()  # a million objects that stay to the end
+    collects = gc.isenabled()
+    gc.disable()  # a million objects that stay to the end
+    try:
+        trees = {name: (text, ast.parse(text)) for name, text in texts.items()}
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
     return trees
 
 
