@@ -94,7 +94,7 @@ def run(parts: Sequence[Part], problem: Any, context: Context, *, beside: Collec
     Parameters
     ----------
     parts
-        In the order in which they run where there is no limit.
+        Of equal estimates the first one runs first.
     beside
         Names of those that run in a thread of their own, if the context has more than one.
     """

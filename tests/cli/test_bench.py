@@ -49,6 +49,7 @@ def experiment(tmp_path: Path, trials_here: None) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_bench_runs_everything_once(experiment: Path) -> None:
     found = answer("bench", "exp.toml", "--out", "out", "--jobs", "2", "--quiet", cwd=experiment)
     seconds = found.pop("seconds")

@@ -29,7 +29,11 @@ PROGRAMS = [
 
 def listed(page: Path) -> ParameterSet:
     """Return a page as a case; some take seconds, the rest is quick."""
-    slow = page.parent.name == "problems" or page.stem in ("CONTRIBUTING", "estimates", "experiments")
+    slow = page.parent.name in ("extend", "problems") or page.stem in (
+        "CONTRIBUTING",
+        "estimates",
+        "experiments",
+    )
     return pytest.param(page, id=str(page.relative_to(PAGES.parent)), marks=pytest.mark.slow if slow else ())
 
 

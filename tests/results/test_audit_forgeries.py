@@ -220,6 +220,7 @@ def test_the_verdict_counts_the_rows_without_a_witness(
     assert f"valid: no contradiction; {lacking} rows have no witness" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_row_that_is_made_again_is_found(folder: Path) -> None:
     assert audited(folder, again=20, draw="a").again > 0
     changed(
@@ -228,6 +229,7 @@ def test_a_row_that_is_made_again_is_found(folder: Path) -> None:
     assert "again-differs" in kinds(folder, again=20, draw="a")
 
 
+@pytest.mark.slow
 def test_certificates_that_are_missing_are_counted(tmp_path: Path) -> None:
     folder = copied(tmp_path, ("peak_versus",))
     write_ledger(folder, ledger_of(folder, audited(folder).unwitnessed))  # other tables have witnesses, too

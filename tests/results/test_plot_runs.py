@@ -176,6 +176,7 @@ PICTURES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PICTURES)
 def test_same_picture_same_bytes_and_labels_apart(believable: pd.DataFrame, name: str) -> None:
     hashes = set()

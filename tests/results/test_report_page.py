@@ -330,6 +330,7 @@ def test_arrow_keys_go_from_buffer_to_buffer(allocated: Page) -> None:
     assert read_out(allocated) == ""
 
 
+@pytest.mark.slow
 def test_an_allocation_fits_a_narrow_screen(allocated: Page) -> None:
     allocated.resize(360, 700, mobile=True)
     assert allocated.run("document.documentElement.scrollWidth") <= 360

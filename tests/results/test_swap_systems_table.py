@@ -30,6 +30,7 @@ from lowtide.solvers.registry import ROOMS
 SMALL = Question("a100-40g-pcie3", "vit-b-16-train", 3.0)
 
 
+@pytest.mark.slow
 def test_a_row_has_what_its_plan_has() -> None:
     spec, peak, problem = asked(SMALL)
     (row,) = rows_of(SMALL, "g10")
@@ -54,6 +55,7 @@ def test_a_row_has_what_its_plan_has() -> None:
     assert row["height"] >= row["load"]
 
 
+@pytest.mark.slow
 def test_batches_are_the_least_that_need_so_much() -> None:
     network = Question("a100-40g-pcie3", "shufflenet", 1.5)
     spec, peak, problem = asked(network)

@@ -28,7 +28,9 @@ print(json.dumps(result.record()))
 """
 
 
-@pytest.mark.parametrize(("first", "second"), [("cpsat", "milp"), ("milp", "cpsat")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("cpsat", "milp"), pytest.param("milp", "cpsat", marks=pytest.mark.slow)]
+)
 def test_both_engines_solve_in_one_process(first: str, second: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BOTH.format(first=first, second=second)],

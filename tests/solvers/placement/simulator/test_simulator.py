@@ -201,6 +201,7 @@ for seed in range(12):
 """
 
 
+@pytest.mark.slow
 def test_compiled_as_written() -> None:
     found = []
     for flag in ("0", "1"):
