@@ -212,9 +212,21 @@ def test_nothing_but_errors_is_an_error() -> None:
     assert (outcome.reason, outcome.detail) == ("crash", "fails failed: ValueError: a defect")
 
 
+def test_without_a_limit_the_cheapest_runs_first() -> None:
+    world = World()
+    long = world.once("long", 5.0, 3, seconds=lambda problem: 5.0)
+    parts = [long, *(world.once(name, 0.1, None, seconds=lambda problem: 0.1) for name in "ab")]
+    run(parts, NUMBERS, world.context(None))
+    assert [name for name, _ in world.log] == ["a", "b", "long"]
+
+
 def test_a_proof_that_nothing_fits_is_not_hidden_by_an_answer() -> None:
     world = World()
-    none = Part(name="none", run=lambda problem, context: Outcome(infeasible=True, detail="none fits"))
+
+    def none_fits(problem: Problem, context: Context) -> Outcome:
+        return Outcome(infeasible=True, detail="none fits")
+
+    none = Part(name="none", run=none_fits, seconds=lambda problem: 1.0)
     outcome = run([world.once("a", 0.1, 9), none], NUMBERS, context := world.context(None))
     assert (context.incumbent, outcome.infeasible) == (9, True)
 
