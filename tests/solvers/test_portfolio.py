@@ -214,11 +214,8 @@ def test_nothing_but_errors_is_an_error() -> None:
 
 def test_without_a_limit_the_cheapest_runs_first() -> None:
     world = World()
-    parts = [
-        replace(world.once(name, seconds, None), seconds=lambda problem, s=seconds: s)
-        for name, seconds in (("long", 5.0), ("a", 0.1), ("b", 0.1))
-    ]
-    run(parts, NUMBERS, world.context(None))
+    long = replace(world.once("long", 5.0, None), seconds=lambda problem: 5.0)
+    run([long, world.once("a", 0.1, None), world.once("b", 0.1, None)], NUMBERS, world.context(None))
     assert [name for name, _ in world.log] == ["a", "b", "long"]
 
 
