@@ -18,6 +18,9 @@ EXAMPLES = [
     "lowtide export peak graph.json.gz --method milp -o model.mps",
     "glpsol model.mps -o solution.txt                # or: cbc model.mps solve solu solution.txt",
     "lowtide decode peak graph.json.gz solution.txt --method milp --plan plan.json",
+    "lowtide export offsets buffers.csv -o model.mzn",
+    "minizinc model.mzn -o solution.txt              # or: minizinc --output-mode json model.mzn ...",
+    "lowtide decode offsets buffers.csv solution.txt --plan allocation.json",
 ]
 
 
@@ -28,14 +31,15 @@ def add_parser(subparsers: Subparsers) -> None:
         "decode",
         run,
         details="The answer is judged by the verifier; what the other solver proved is not known here. "
-        "Read are the files of HiGHS, Gurobi, SCIP, CBC and glpsol, and CP-SAT's response as text.",
+        "Read are the files of HiGHS, Gurobi, SCIP, CBC and glpsol, and CP-SAT's response as text; without "
+        "--method MiniZinc's output, as text or JSON.",
         examples=EXAMPLES,
     )
     common = Parser(add_help=False)
     add_common(common)
     common.add_argument("spec", help=SPEC_HELP)
     common.add_argument("solution", metavar="FILE", help="the solution, values by name")
-    common.add_argument("--method", required=True, help="the method whose model was exported")
+    common.add_argument("--method", help="the method whose model was exported; not for MiniZinc")
     common.add_argument("--part", type=whole_number(0), metavar="K", help="offsets: the exported part")
     common.add_argument("--plan", metavar="FILE", help="where to write the plan or the allocation")
     add_method_options(common, "an option of the method on which its model depends")
@@ -46,16 +50,23 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Decode and verify."""
     from ..instances import load_problem, write_answer
+    from ..models.errors import UsageError
     from ..models.result import Status
     from ..models.units import exact_value
     from ..solvers.build import build
+    from ..solvers.texts import read_minizinc
 
     check_outputs({"--plan": args.plan}, (args.spec, args.solution))
     args.problem = problem_flags.asked_problem(args)
     with loading(args.spec):
         problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     options = unique(args.solver_option, "--solver-option")
-    result = build(problem, args.method, part=args.part, options=options).read(args.solution)
+    if args.method is not None:
+        result = build(problem, args.method, part=args.part, options=options).read(args.solution)
+    elif options or args.part is not None:
+        raise UsageError("decode: found no --method, expected that of the exported part or options")
+    else:
+        result = read_minizinc(problem, args.solution)
     valid = result.status is Status.FEASIBLE
     rows = [("instance", result.instance), ("problem", result.problem), ("method", result.method)]
     if result.objective is not None:

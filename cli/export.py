@@ -1,4 +1,4 @@
-"""``lowtide export``: write the model that a method would solve, for other solvers and for reports."""
+"""``lowtide export``: write the model that a method would solve, or the problem for MiniZinc or PSPLIB."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ EXAMPLES = (
     "lowtide export makespan graph.json --processors 4 --memory 12GiB --method cpsat -o model.pb",
     "lowtide export placement gen:skipchain?n=8 --machine v100-16g-pcie3 --method autotm-async -o model.mps",
     "lowtide export recompute graph.json --memory 50% --method checkmate -o model.lp",
+    "lowtide export offsets buffers.csv -o model.mzn",
+    "lowtide export makespan graph.json --processors 4 -o project.sm",
 )
 
 
@@ -37,9 +39,16 @@ def add_parser(subparsers: Subparsers) -> None:
     common = Parser(add_help=False)
     add_common(common)
     common.add_argument("spec", help=SPEC_HELP)
-    common.add_argument("--method", required=True, help="a method that builds a model, such as milp or cpsat")
     common.add_argument(
-        "-o", "--out", required=True, metavar="FILE", help=".mps or .lp (MILP), .pb.txt (CP-SAT)"
+        "--method", help="a method that builds a model, such as milp or cpsat; not for .mzn, .sm and .mm"
+    )
+    common.add_argument(
+        "-o",
+        "--out",
+        required=True,
+        metavar="FILE",
+        help=".mps or .lp (MILP), .pb.txt (CP-SAT); .mzn (MiniZinc) of peak, offsets and makespan; "
+        ".sm and .mm (PSPLIB) of makespan",
     )
     common.add_argument(
         "--part", type=whole_number(0), metavar="K", help="offsets: of several independent parts, from 0"
@@ -58,14 +67,17 @@ def run(args: argparse.Namespace) -> int:
 
     check_outputs({"--out": args.out}, (args.spec,))
     args.problem = problem_flags.asked_problem(args)
-    find_method(args.problem, args.method)
+    if args.method is not None:
+        find_method(args.problem, args.method)
     with loading(args.spec):
         problem: Any = load_problem(args.problem, args.spec, **problem_flags.given(args))
     check_outputs({"--out": args.out})
     options = unique(args.solver_option, "--solver-option")
     export_model(problem, args.method, args.out, part=args.part, options=options)
     nbytes = os.path.getsize(args.out)
-    found = {"instance": problem.instance.name, "problem": args.problem, "method": args.method}
+    found = {"instance": problem.instance.name, "problem": args.problem}
+    if args.method is not None:
+        found["method"] = args.method
     rows = [*found.items(), ("written", f"{args.out}, {exact_bytes(nbytes)}")]
     emit_found(args.json, {**found, "nbytes": nbytes, "written": args.out}, rows)
     return 0

@@ -145,26 +145,7 @@ class Built:
 
     def result(self, values: Mapping[str, float] | Callable[[Any], Any]) -> Result:
         """Return the verified result of a solution; nothing is proved of it."""
-        began = time.perf_counter()
-        problem, judgement = self.problem, self.problem.judge(self.decode(values))
-        wrong = judgement.violations
-        return Result(
-            problem=problem.name,
-            method=f"{self.method} (solved elsewhere)",
-            instance=problem.instance.name,
-            unit=problem.unit,
-            status=Status.FAILED if wrong else Status.FEASIBLE,
-            objective=judgement.objective,
-            plan=judgement.plan,
-            allocation=judgement.allocation,
-            edges=judgement.edges,
-            detail=f"the plan does not verify: {wrong[0].message}" if wrong else "",
-            about=() if wrong else tuple(problem.facts(judgement)),
-            seconds={"verify": time.perf_counter() - began},
-            verification=judgement.verification,
-            graph=getattr(problem, "graph", None),
-            buffers=getattr(problem, "buffers", None),
-        )
+        return result_of(self.problem, self.decode(values), self.method)
 
     def read(self, path: str | os.PathLike[str]) -> Result:
         """Return the verified result of another solver's file (`lowtide.solvers.solution_file`).
@@ -205,6 +186,30 @@ class Built:
             return integer
         by_id = {id(known[name]): float(number) for name, number in values.items()}
         return lambda var: by_id.get(id(var), var.value if var.fixed else 0.0)
+
+
+def result_of(problem: Problem, answer: Any, method: str) -> Result:
+    """Return the verified result of an answer that another solver has; nothing is proved of it."""
+    began = time.perf_counter()
+    judgement = problem.judge(answer)
+    wrong = judgement.violations
+    return Result(
+        problem=problem.name,
+        method=f"{method} (solved elsewhere)",
+        instance=problem.instance.name,
+        unit=problem.unit,
+        status=Status.FAILED if wrong else Status.FEASIBLE,
+        objective=judgement.objective,
+        plan=judgement.plan,
+        allocation=judgement.allocation,
+        edges=judgement.edges,
+        detail=f"the plan does not verify: {wrong[0].message}" if wrong else "",
+        about=() if wrong else tuple(problem.facts(judgement)),
+        seconds={"verify": time.perf_counter() - began},
+        verification=judgement.verification,
+        graph=getattr(problem, "graph", None),
+        buffers=getattr(problem, "buffers", None),
+    )
 
 
 def export_of(problem: Problem, method: str, part: int | None = None) -> Export:

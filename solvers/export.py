@@ -13,6 +13,7 @@ from ..models.errors import UsageError
 from ..models.files import check_writable, write_whole
 from ..models.problems.problem import Problem
 from .build import build, export_of
+from .texts import text_of
 
 SUFFIXES = {"milp": (".mps", ".lp"), "cpsat": (".pb.txt", ".pbtxt", ".pb")}
 """Formats: of MILP models by Pyomo, with the names of the formulation; of CP-SAT models protocol buffers as
@@ -21,13 +22,13 @@ text, or binary."""
 
 def export_model(
     problem: Problem,
-    method: str,
+    method: str | None,
     path: str | os.PathLike[str],
     *,
     part: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the model of a method to a file, whole or not at all.
+    """Write the model of a method, or the problem itself as a text, to a file, whole or not at all.
 
     All values in it are in the greatest common divisor of the sizes (and of the durations). It has no hint
     and no bounds but those of the formulation; models of `makespan` end with the best list schedule that is
@@ -38,10 +39,11 @@ def export_model(
     problem
         What the model states.
     method
-        One that builds a model: a message lists them where it is another one.
+        One that builds a model: a message lists them where it is another one. None: the text that states the
+        problem (`lowtide.solvers.texts`).
     path
         Its suffix is the format: ``.mps`` or ``.lp`` for a MILP, ``.pb.txt`` (or ``.pbtxt``) or the
-        binary ``.pb`` for CP-SAT.
+        binary ``.pb`` for CP-SAT; without a method ``.mzn`` for MiniZinc, ``.sm`` or ``.mm`` for PSPLIB.
     part
         Of `offsets`: pools, and stretches of time that no lifetime connects, are independent parts, each
         with a model of its own; which one, counted from 0 by pool, then time. Needed if there are several.
@@ -54,6 +56,11 @@ def export_model(
         If the problem or the method has no model, the model is too large, the suffix is of another kind, the
         file cannot be written, or there is no such part, or none is named and there are several.
     """
+    if method is None:
+        write = text_of(problem, path, part=part, options=options or {})
+        check_writable(path)
+        write_whole(path, write().encode())
+        return
     export = export_of(problem, method, part)
     kind = export.engine
     suffix = next((x for x in SUFFIXES[kind] if Path(path).name.endswith(x)), None)

@@ -64,6 +64,10 @@ class Room:
     parts
         Whether a problem falls into independent parts, of which one is exported: then the `data` of models
         takes its number, too.
+    files
+        Texts that state the problem without a method, by suffix: ``module:function`` in
+        `lowtide.formulations`, from a problem to the text. The module of ``.mzn`` has ``answer``, too: from a
+        problem and the values of a solution to an answer.
     judging
         Microseconds of the verifier for each op and access of the graph, and each buffer; what is measured of
         them stands in `lowtide.solvers.judging`.
@@ -87,6 +91,7 @@ class Room:
     joint: bool = False
     bare: Mapping[str, str] = field(default_factory=dict)
     parts: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
     judging: float = 10.0
     shared: tuple[str, ...] = ()
 

@@ -152,7 +152,7 @@ def _part(buffers: Buffers, pool: str, numbers: list[int], pairs: list[tuple[int
     chosen = [buffers.buffers[i] for i in numbers]
     rows = [(i, *rectangle) for i, b in enumerate(chosen) for rectangle in b.rectangles]
     owner, begin, end, low, high = np.array(rows, dtype=np.int64).T
-    unit = _unit(chosen)
+    unit = common_unit(chosen)
     cuts = _cuts(begin, end)
     rect_first, rect_last = _in_sections(cuts, begin, end)
     first, last = _in_sections(cuts, np.array([b.lower for b in chosen]), np.array([b.upper for b in chosen]))
@@ -189,7 +189,8 @@ def _integers(values: Iterable[int]) -> Integers:
     return np.array(list(values), dtype=np.int64)
 
 
-def _unit(chosen: Sequence[Buffer]) -> int:
+def common_unit(chosen: Sequence[Buffer]) -> int:
+    """Return the unit of the bytes of buffers: see above; 0 if nothing has bytes."""
     unit = 0
     for b in chosen:
         edges = (x for gap in b.gaps for x in (gap.low, gap.high))

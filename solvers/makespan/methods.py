@@ -201,4 +201,9 @@ ROOM = Room(
     largest=True,
     judging=2.0,
     shared=("peak",),
+    files={
+        ".mzn": "makespan.minizinc:text",
+        ".sm": "makespan.psplib:text",
+        ".mm": "makespan.psplib:text_of_modes",
+    },
 )

@@ -178,4 +178,5 @@ ROOM = Room(
     ),
     certify=".peak.certify.certify:certify_peak",
     judging=2.5,
+    files={".mzn": "peak.minizinc:text"},
 )
