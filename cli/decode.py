@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.method is not None:
         result = build(problem, args.method, part=args.part, options=options).read(args.solution)
     elif options or args.part is not None:
-        raise UsageError("decode: found no --method, expected that of the exported part or options")
+        raise UsageError("decode: found no method, expected that of the exported part or options")
     else:
         result = read_minizinc(problem, args.solution)
     valid = result.status is Status.FEASIBLE

@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
     options = unique(args.solver_option, "--solver-option")
     export_model(problem, args.method, args.out, part=args.part, options=options)
     nbytes = os.path.getsize(args.out)
-    found = {"instance": problem.instance.name, "problem": args.problem}
+    record = {"instance": problem.instance.name, "problem": args.problem}
     if args.method is not None:
-        found["method"] = args.method
-    rows = [*found.items(), ("written", f"{args.out}, {exact_bytes(nbytes)}")]
-    emit_found(args.json, {**found, "nbytes": nbytes, "written": args.out}, rows)
+        record["method"] = args.method
+    rows = [*record.items(), ("written", f"{args.out}, {exact_bytes(nbytes)}")]
+    emit_found(args.json, {**record, "nbytes": nbytes, "written": args.out}, rows)
     return 0

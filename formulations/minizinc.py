@@ -13,6 +13,9 @@ from ..models.errors import InstanceError
 Entry = int | str | Iterable[int]
 """An element of an array: a number, a text, or a set of numbers."""
 
+Data = Mapping[str, int | tuple[str, Iterable[Entry]]]
+"""By parameter: a number, or the name of the index set and the elements of an array."""
+
 Values = Mapping[str, list[int]]
 """A solution: the numbers of each variable by its name; a single number is a list of one."""
 
@@ -20,7 +23,7 @@ WIDTH = 100
 """Columns of a line of data, chosen by hand: long arrays are wrapped there."""
 
 
-def with_data(model: str, about: str, data: Mapping[str, int | tuple[str, Iterable[Entry]]]) -> str:
+def with_data(model: str, about: str, data: Data) -> str:
     """Return the text of a file.
 
     Parameters
@@ -30,7 +33,7 @@ def with_data(model: str, about: str, data: Mapping[str, int | tuple[str, Iterab
     about
         What the data are of, for the comment above them.
     data
-        By parameter: a number, or the name of the index set and the elements of an array.
+        The values of all parameters.
     """
     lines = [model.strip(), "", *_comment(f"Data: {about}")]
     for name, value in data.items():

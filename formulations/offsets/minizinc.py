@@ -22,8 +22,11 @@ The sum of heights in units times `unit` is the optimum of the problem in bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ...models.buffers import Buffer, Buffers
 from ...models.problems.offsets import Offsets
-from ..minizinc import Values, array, with_data
+from ..minizinc import Data, Values, array, with_data
 from .data import common_unit
 
 MODEL = """
@@ -95,13 +98,6 @@ def text(problem: Offsets) -> str:
     """Return the model with the data of a problem."""
     buffers = problem.buffers.buffers
     unit = common_unit(buffers) or 1
-    pools = list(problem.buffers.pools)
-    rectangles = [(i, *r) for i, b in enumerate(buffers) for r in b.rectangles]
-    rank = {time: k for k, time in enumerate(sorted({time for r in rectangles for time in r[1:3]}))}
-    alignment = [b.alignment // unit if b.alignment > unit else 1 for b in buffers]
-    # Each free buffer on top of all others and of all fixed ones: no allocation from below is higher.
-    top = sum((b.size + (b.offset or 0)) // unit + a for b, a in zip(buffers, alignment, strict=True))
-    capacity = (problem.buffers.pools[pool] for pool in pools)
     number = {b.id: i for i, b in enumerate(buffers)}
     pairs = [(number[a], number[b]) for a, b in problem.buffers.inplace]
     return with_data(
@@ -109,26 +105,44 @@ def text(problem: Offsets) -> str:
         f"buffers {problem.buffers.name!r}",
         {
             "unit": unit,
-            "pools": len(pools),
-            "pool_name": ("POOLS", pools),
-            "highest": ("POOLS", (top if c is None else min(top, c // unit) for c in capacity)),
-            "buffers": len(buffers),
-            "buffer_id": ("BUFFERS", (b.id for b in buffers)),
-            "size": ("BUFFERS", (b.size // unit for b in buffers)),
-            "alignment": ("BUFFERS", alignment),
-            "fixed": ("BUFFERS", (-1 if b.offset is None else b.offset // unit for b in buffers)),
-            "pool": ("BUFFERS", (pools.index(b.pool) for b in buffers)),
-            "rectangles": len(rectangles),
-            "owner": ("RECTANGLES", (r[0] for r in rectangles)),
-            "first": ("RECTANGLES", (rank[r[1]] for r in rectangles)),
-            "last": ("RECTANGLES", (rank[r[2]] for r in rectangles)),
-            "low": ("RECTANGLES", (r[3] // unit for r in rectangles)),
-            "high": ("RECTANGLES", (r[4] // unit for r in rectangles)),
+            **_pools_and_buffers(problem.buffers, unit),
+            **_rectangles(buffers, unit),
             "pairs": len(pairs),
             "one": ("PAIRS", (a for a, _ in pairs)),
             "other": ("PAIRS", (b for _, b in pairs)),
         },
     )
+
+
+def _pools_and_buffers(of: Buffers, unit: int) -> Data:
+    buffers, pools = of.buffers, list(of.pools)
+    alignment = [b.alignment // unit if b.alignment > unit else 1 for b in buffers]
+    # Each free buffer on top of all others and of all fixed ones: no allocation from below is higher.
+    top = sum((b.size + (b.offset or 0)) // unit + a for b, a in zip(buffers, alignment, strict=True))
+    return {
+        "pools": len(pools),
+        "pool_name": ("POOLS", pools),
+        "highest": ("POOLS", (top if c is None else min(top, c // unit) for c in of.pools.values())),
+        "buffers": len(buffers),
+        "buffer_id": ("BUFFERS", (b.id for b in buffers)),
+        "size": ("BUFFERS", (b.size // unit for b in buffers)),
+        "alignment": ("BUFFERS", alignment),
+        "fixed": ("BUFFERS", (-1 if b.offset is None else b.offset // unit for b in buffers)),
+        "pool": ("BUFFERS", (pools.index(b.pool) for b in buffers)),
+    }
+
+
+def _rectangles(buffers: Sequence[Buffer], unit: int) -> Data:
+    rows = [(i, *r) for i, b in enumerate(buffers) for r in b.rectangles]
+    rank = {time: k for k, time in enumerate(sorted({time for row in rows for time in row[1:3]}))}
+    return {
+        "rectangles": len(rows),
+        "owner": ("RECTANGLES", (row[0] for row in rows)),
+        "first": ("RECTANGLES", (rank[row[1]] for row in rows)),
+        "last": ("RECTANGLES", (rank[row[2]] for row in rows)),
+        "low": ("RECTANGLES", (row[3] // unit for row in rows)),
+        "high": ("RECTANGLES", (row[4] // unit for row in rows)),
+    }
 
 
 def answer(problem: Offsets, values: Values) -> dict[str, int]:

@@ -137,7 +137,7 @@ def test_command(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None
         (("plot", "p.json", "-o", "no/such/folder/x.svg"), "found no folder"),
         (("verify", "p.json"), "p.json: found no such file"),
         (("verify", "gen:chain", "--order", "nowhere.txt"), "nowhere.txt: found No such file"),
-        (("export", "peak", "gen:chain", "-o", "m.mps"), "--method"),
+        (("export", "peak", "gen:chain", "-o", "m.mps"), "found no method"),
     ],
 )
 def test_command_within(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -132,7 +132,10 @@ def test_data_of_offsets_have_the_optimum(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # a process for each model: half a minute in all
-@pytest.mark.skipif(shutil.which("minizinc") is None, reason="minizinc is not installed")
+@pytest.mark.skipif(
+    None in (shutil.which("minizinc"), shutil.which("fzn-gecode")),
+    reason="MiniZinc with Gecode is not installed",
+)
 @pytest.mark.parametrize("name", RANDOM)
 def test_minizinc_has_the_optimum_and_its_solutions_verify(name: str, tmp_path: Path) -> None:
     model, solution = tmp_path / "model.mzn", tmp_path / "solution.txt"
