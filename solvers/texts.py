@@ -111,7 +111,7 @@ def _plain_values(text: str) -> dict[str, list[int]]:
     for name, value in _ASSIGNED.findall(text):
         listed = _LIST.search(value)
         items = (listed[1] if listed else value).split(",")
-        numbers = _integers([item.rpartition(":")[2].strip() for item in items])
+        numbers = _integers([item.rpartition(":")[2].strip() for item in items if item.strip()])
         if numbers is not None:
             values[name] = numbers
     return values

@@ -61,11 +61,11 @@ array[LIFETIMES] of var 0..ops: length = array1d(LIFETIMES,
 
 constraint alldifferent(position);                                              % (1)
 constraint forall(i in OPS, j in before[i])(position[j] < position[i]);         % (2)
-constraint cumulative(                                                          % (3)
+constraint if ops = 0 then true else cumulative(                                % (3)
   [appears[l] | l in LIFETIMES] ++ [position[i] | i in OPS],
   [length[l] | l in LIFETIMES] ++ [1 | i in OPS],
   [nbytes[l] | l in LIFETIMES] ++ [workspace[i] | i in OPS],
-  peak - base);
+  peak - base) endif;
 constraint peak >= base + sum(l in LIFETIMES where born[l] < 0)(nbytes[l]);     % (4)
 
 solve :: int_search(position, smallest, indomain_min) minimize peak;

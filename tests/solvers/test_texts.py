@@ -223,6 +223,16 @@ def test_an_allocation_that_overlaps_does_not_verify(tmp_path: Path) -> None:
     assert "both alive from time 2" in read_minizinc(problem, path).detail
 
 
+def test_a_graph_without_ops(tmp_path: Path) -> None:
+    kept = lt.Tensor(name="w", nbytes=9, initial=True, final=True)
+    problem = lt.Peak(lt.Graph(name="empty", tensors=(kept,), ops=()))
+    path = tmp_path / "solution.txt"
+    path.write_text("position = [];\npeak = 1;\n----------\n")
+    assert read_minizinc(problem, path).objective == 9
+    d = stated(problem, tmp_path / "model.mzn")
+    assert (d["ops"], d["base"] * d["unit"]) == (0, 9)
+
+
 def test_names_are_texts_of_minizinc(tmp_path: Path) -> None:
     ops = (lt.Op(name='a"\\(b)'), lt.Op(name="tab\t", after=(0,)))
     export_model(lt.Peak(lt.Graph(name="odd\nname", tensors=(), ops=ops)), None, tmp_path / "model.mzn")
