@@ -16,6 +16,7 @@ import lowtide as lt
 from lowtide.models.buffers import Buffer, Buffers
 from lowtide.solvers.export import export_model
 from lowtide.solvers.texts import minizinc_values, read_minizinc
+from tests.effort import seeds, share
 from tests.oracles.brute_offsets import random_set
 from tests.oracles.project import shortest
 from tests.strategies import ACCOUNTINGS, random_graph
@@ -67,7 +68,7 @@ def stated(problem: lt.Problem, path: Path) -> dict[str, Any]:
     return {name: eval((listed or number).replace("{}", "set()"), {}) for name, listed, number in assigned}
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_data_of_peak_have_the_optimum(seed: int, tmp_path: Path) -> None:
     problem = random_peak(seed)
     d = stated(problem, tmp_path / "model.mzn")
@@ -118,20 +119,20 @@ def best_allocation(d: dict[str, Any], most: int) -> int | None:
 
 def test_data_of_offsets_have_the_optimum(tmp_path: Path) -> None:
     compared = 0
-    for seed in range(SEEDS):
+    for seed in seeds(SEEDS):
         problem = random_offsets(seed)
         if problem is None or problem.satisfy:
             continue
         d, least = stated(problem, tmp_path / "model.mzn"), optimum(problem)
         most = sum(d["highest"]) if least is None else least // d["unit"]
-        if (most + 1) ** len(d["size"]) < 50_000:
+        if (most + 1) ** len(d["size"]) < 10_000:
             compared += 1
             best = best_allocation(d, most)
             assert (None if best is None else best * d["unit"]) == least, seed
-    assert compared > 20
+    assert compared >= share(SEEDS) // 4
 
 
-@pytest.mark.slow  # a process for each model: half a minute in all
+@pytest.mark.slow  # a process for each model
 @pytest.mark.skipif(
     None in (shutil.which("minizinc"), shutil.which("fzn-gecode")),
     reason="MiniZinc with Gecode is not installed",
@@ -140,7 +141,7 @@ def test_data_of_offsets_have_the_optimum(tmp_path: Path) -> None:
 def test_minizinc_has_the_optimum_and_its_solutions_verify(name: str, tmp_path: Path) -> None:
     model, solution = tmp_path / "model.mzn", tmp_path / "solution.txt"
     infeasible = 0
-    for seed in range(SEEDS):
+    for seed in seeds(SEEDS // 2):
         problem = RANDOM[name](seed)
         if problem is None:
             continue
@@ -241,7 +242,7 @@ def test_names_are_texts_of_minizinc(tmp_path: Path) -> None:
     assert r"% Data: graph 'odd\nname', accounting coexist" in text
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_projects_have_the_optimum_without_memory(seed: int, tmp_path: Path) -> None:
     problem = random_makespan(seed)
     if problem is None:
@@ -283,7 +284,7 @@ def local_problem(seed: int) -> lt.Makespan:
 def test_a_memory_of_workspaces_is_a_renewable_resource(tmp_path: Path) -> None:
     path = tmp_path / "project.sm"
     counts = {"infeasible": 0, "memory": 0}
-    for seed in range(SEEDS):
+    for seed in seeds(SEEDS):
         problem = local_problem(seed)
         export_model(problem, None, path)
         text = path.read_text()
@@ -292,8 +293,8 @@ def test_a_memory_of_workspaces_is_a_renewable_resource(tmp_path: Path) -> None:
         assert (None if least is None else least * tick) == expected, seed
         counts["infeasible"] += expected is None
         counts["memory"] += "units of" in text
-    assert counts["infeasible"] > 3
-    assert counts["memory"] > 20
+    assert counts["infeasible"] > 0
+    assert counts["memory"] >= share(SEEDS) // 4
 
 
 @pytest.mark.parametrize(
