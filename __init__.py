@@ -29,7 +29,7 @@ from .models.errors import (
     UsageError,
     VerificationError,
 )
-from .models.graph import Accounting, Graph, Mode, Op, Tensor
+from .models.graph import Accounting, Graph, Mode, Op, Tensor, Work
 from .models.graph_builder import GraphBuilder
 from .models.hybrid_rules import Need
 from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
@@ -129,6 +129,7 @@ __all__ = [
     "Traversal",
     "UsageError",
     "VerificationError",
+    "Work",
     "__version__",
     "build",
     "certify",

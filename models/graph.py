@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 
 from .checks import check_sums, check_type
 from .errors import InstanceError
-from .op import KINDS, Mode, Op, Tensor, as_text, canonical_op, op_to_dict
+from .op import KINDS, Mode, Op, Tensor, Work, as_text, canonical_op, op_to_dict
 
-__all__ = ["KINDS", "Accounting", "Graph", "Mode", "Op", "Tensor"]
+__all__ = ["KINDS", "Accounting", "Graph", "Mode", "Op", "Tensor", "Work"]
 
 
 class Accounting(StrEnum):
@@ -122,7 +122,7 @@ class Graph:
             "provenance": dict(self.provenance),
             "accounting": str(self.accounting),
             "tensors": [tensor.to_dict() for tensor in self.tensors],
-            "ops": [op_to_dict(op) for op in self.ops],
+            "ops": [op_to_dict(op, work=True) for op in self.ops],
         }
 
     def drop(self, kinds: Iterable[str]) -> Graph:
@@ -143,6 +143,11 @@ class Graph:
         lost = sum(t.nbytes for t in self.tensors if t.kind in unwanted)
         dropped = {**self.dropped_bytes, ",".join(sorted(unwanted)): lost}
         return replace(self, tensors=tensors, provenance={**self.provenance, "dropped_bytes": dropped})
+
+    @cached_property
+    def states_work(self) -> bool:
+        """Whether some op states its work."""
+        return any(op.work or any(mode.work for mode in op.modes) for op in self.ops)
 
     @property
     def dropped_bytes(self) -> dict[str, int]:
@@ -177,8 +182,8 @@ class Graph:
 def _canonical(graph: Graph) -> Iterator[str]:
     """Yield the JSON object of the content, keys sorted, in parts; most ops and tensors by a template.
 
-    The same text as that of `Graph.to_dict` without name and provenance, in a sixth of the time: an object
-    for each op and tensor at once would be met again and again by the garbage collector.
+    The same text as that of `Graph.to_dict` without name, provenance and work, in a sixth of the time: an
+    object for each op and tensor at once would be met again and again by the garbage collector.
     """
     quote = json.encoder.encode_basestring_ascii
     yield f'{{"accounting":{quote(str(graph.accounting))},"format":"lowtide/graph","ops":['

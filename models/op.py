@@ -1,15 +1,16 @@
-"""Tensors, and ops with their modes: frozen, integer, checked once at construction."""
+"""Tensors, and ops with their modes and work: frozen, integer, checked once at construction."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from .checks import check_flag, check_integer, check_type, set_bytes
 from .errors import InstanceError
+from .texts import nearest
 from .written import Written
 
 KINDS = ("input", "weight", "state", "activation", "gradient", "output", "workspace", "other")
@@ -54,6 +55,78 @@ class Tensor(Written):
             )
 
 
+DTYPES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
+"""Data types of arithmetic, and the bytes of a value of each in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work(Written):
+    """Bytes and arithmetic of one kernel, or of several equal ones in a row.
+
+    Parameters
+    ----------
+    nbytes
+        Bytes that one kernel moves between processor and memory.
+    multiply_adds
+        Its multiply-adds; each is two operations.
+    dtype
+        Data type of the arithmetic, one of `DTYPES`.
+    times
+        How many such kernels run one after the other.
+    """
+
+    nbytes: int = 0
+    multiply_adds: int = 0
+    dtype: str = "fp32"
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        check_integer(self.nbytes, 0, "work, nbytes")
+        check_integer(self.multiply_adds, 0, "work, multiply_adds")
+        check_integer(self.times, 1, "work, times")
+        check_dtype(self.dtype, "work, dtype")
+
+    def repeated(self, times: int) -> Work:
+        """Return the work of doing this so many times."""
+        return replace(self, times=self.times * times)
+
+
+def check_dtype(dtype: object, where: str) -> None:
+    """Raise `InstanceError` unless it is one of `DTYPES`."""
+    check_type(dtype, str, where, f"one of {', '.join(DTYPES)}")
+    if dtype not in DTYPES:
+        raise InstanceError(f"{where}: found {dtype!r}, {nearest(str(dtype), DTYPES)}")
+
+
+def together(works: Iterable[Sequence[Work]]) -> tuple[Work, ...]:
+    """Return the work of ops that run one after the other; empty if one of them does not state its work.
+
+    Examples
+    --------
+    >>> together([(Work(nbytes=8),), (Work(nbytes=8), Work(nbytes=4))])[0]
+    Work(nbytes=8, multiply_adds=0, dtype='fp32', times=2)
+    >>> together([(Work(nbytes=8),), ()])
+    ()
+    """
+    counts: dict[Work, int] = {}
+    for parts in works:
+        if not parts:
+            return ()
+        for part in parts:
+            one = replace(part, times=1)
+            counts[one] = counts.get(one, 0) + part.times
+    return tuple(replace(one, times=times) for one, times in counts.items())
+
+
+def _check_work(item: Op | Mode, where: str) -> None:
+    """Check the work of an op or a mode, and make a tuple of it."""
+    if type(item.work) is not tuple:
+        check_type(item.work, Iterable, where, "a tuple of Work")
+        object.__setattr__(item, "work", tuple(item.work))
+    for part in item.work:
+        check_type(part, Work, where)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
     """One way to run an op.
@@ -72,6 +145,8 @@ class Mode:
     share
         How much of a device that several ops use at once it can fill, in the device's parts
         (`Contention.parts`); None: all of it.
+    work
+        What it does in that time, kernel after kernel; empty: what the op does.
     """
 
     duration_ns: int = 1
@@ -79,9 +154,12 @@ class Mode:
     processors: tuple[str, ...] = ()
     operands: tuple[tuple[int, str], ...] = ()
     share: int | None = None
+    work: tuple[Work, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_integer(self.duration_ns, 1, "mode, duration_ns")
+        if self.work != ():
+            _check_work(self, "mode, work")
         check_integer(self.share, 1, "mode, share", optional=True)
         set_bytes(self, "workspace", 0, "mode, workspace")
         if isinstance(self.processors, str):
@@ -119,6 +197,9 @@ class Op:
         ``(read, write)`` tensor pairs: the write may reuse the read's address if the read dies here.
     modes
         The ways to run it, when there are several.
+    work
+        What it does in `duration_ns`, kernel after kernel, so that the time on another device follows; empty:
+        unknown, as of measured ops. It says nothing about the question: neither `==` nor hashes see it.
     """
 
     name: str
@@ -131,6 +212,7 @@ class Op:
     inplace: tuple[tuple[int, int], ...] = ()
     modes: tuple[Mode, ...] = ()
     share: int | None = None
+    work: tuple[Work, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if type(self.name) is not str or type(self.kind) is not str:
@@ -148,6 +230,8 @@ class Op:
                 object.__setattr__(self, key, tuple(getattr(self, key)))
         for mode in self.modes:
             check_type(mode, Mode, "op, modes")
+        if self.work != ():
+            _check_work(self, f"op {self.name!r}, work")
         object.__setattr__(self, "inplace", tuple((r, w) for r, w in self.inplace))
 
     @property
@@ -161,8 +245,11 @@ class Op:
         return min(mode.workspace for mode in self.modes) if self.modes else self.workspace
 
 
-def op_to_dict(op: Op) -> dict[str, Any]:
-    """Return the JSON object of an op; shares that are not stated are left out, as older files do."""
+def op_to_dict(op: Op, *, work: bool = False) -> dict[str, Any]:
+    """Return the JSON object of an op; shares that are not stated are left out, as older files do.
+
+    With `work` it has the work of the op and its modes, where they state it.
+    """
     shares = {} if op.share is None else {"share": op.share}
     only = {"duration_ns": op.duration_ns, "workspace": op.workspace, "processors": [], "operands": {}}
     return {
@@ -174,18 +261,24 @@ def op_to_dict(op: Op) -> dict[str, Any]:
         "writes": list(op.writes),
         "after": list(op.after),
         "inplace": [list(pair) for pair in op.inplace],
-        "modes": [_mode_to_dict(mode) for mode in op.modes] or [{**only, **shares}],
+        "modes": [_mode_to_dict(mode, work) for mode in op.modes] or [{**only, **shares}],
         **shares,
+        **(_work_to_dict(op) if work else {}),
     }
 
 
-def _mode_to_dict(mode: Mode) -> dict[str, Any]:
+def _work_to_dict(item: Op | Mode) -> dict[str, Any]:
+    return {"work": [part.to_dict() for part in item.work]} if item.work else {}
+
+
+def _mode_to_dict(mode: Mode, work: bool) -> dict[str, Any]:
     return {
         "duration_ns": mode.duration_ns,
         "workspace": mode.workspace,
         "processors": list(mode.processors),
         "operands": {str(t): tier for t, tier in mode.operands},
         **({} if mode.share is None else {"share": mode.share}),
+        **(_work_to_dict(mode) if work else {}),
     }
 
 

@@ -7,10 +7,12 @@
      "ops": [{"name", "kind", "duration_ns", "workspace", "share", "reads": [index], "writes": [index],
               "after": [index], "inplace": [[read, write]],
               "modes": [{"duration_ns", "workspace", "share", "processors": [kind],
-                         "operands": {index: tier}}]}]}
+                         "operands": {index: tier}, "work"}],
+              "work": [{"nbytes", "multiply_adds", "dtype", "times"}]}]}
 
 ``format``, ``version``, ``name``, ``tensors``, ``ops``, the ``name`` of tensors and ops, and
-``nbytes`` must be there; whatever else is left out takes the default of `Tensor`, `Op`, `Mode`.
+``nbytes`` of tensors must be there; whatever else is left out takes the default of `Tensor`, `Op`, `Mode`,
+`Work`. The work says what an op does in its time, kernel after kernel; it is no part of the hash.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from typing import Any
 
 from ...models.errors import InstanceError
 from ...models.files import write_packed
-from ...models.graph import KINDS, Accounting, Graph, Mode, Op, Tensor
+from ...models.graph import KINDS, Accounting, Graph, Mode, Op, Tensor, Work
+from ...models.op import DTYPES
 from .native_measurement import measurement_from_dict
 from .strict_json import (
     FLAG,
@@ -49,6 +52,7 @@ from .strict_json import (
 _INDICES = Field(is_int_list, "a list of indices (integers)")
 _DURATION = Field(is_positive, "an integer >= 1")
 _SHARE = Field(optional(is_positive), "an integer >= 1 or null (all of the device)")
+_WORKS = Field(is_list, "a list of work")
 
 _GRAPH = {
     "format": required(TEXT),
@@ -80,6 +84,7 @@ _OP = {
     "inplace": Field(is_pair_list, "a list of pairs [read, write] of indices"),
     "modes": Field(is_list, "a list of modes"),
     "share": _SHARE,
+    "work": _WORKS,
 }
 _MODE = {
     "duration_ns": _DURATION,
@@ -94,6 +99,13 @@ _MODE = {
         "an object from tensor indices to tier names",
     ),
     "share": _SHARE,
+    "work": _WORKS,
+}
+_WORK = {
+    "nbytes": SIZE,
+    "multiply_adds": SIZE,
+    "dtype": Field(lambda value: type(value) is str and value in DTYPES, f"one of {', '.join(DTYPES)}"),
+    "times": Field(is_positive, "an integer >= 1"),
 }
 
 
@@ -186,28 +198,47 @@ def _sparse(item: object, fields: Mapping[str, Field], default: object) -> dict[
 
 
 def _sparse_op(op: Op, default: Op) -> dict[str, Any]:
-    data = _sparse(op, _OP, default)
+    data = _sparse_with_work(op, _OP, default)
     if op.modes:
         only = Mode(duration_ns=op.duration_ns, workspace=op.workspace, share=op.share)
-        data["modes"] = [_sparse(mode, _MODE, Mode()) for mode in op.modes]
+        data["modes"] = [_sparse_with_work(mode, _MODE, Mode()) for mode in op.modes]
         for mode in data["modes"]:
             if "operands" in mode:
                 mode["operands"] = {str(t): tier for t, tier in mode["operands"]}
-        if op.modes == (only,):
+        if op.modes == (only,) and not op.modes[0].work:
             del data["modes"]
     return data
 
 
+def _sparse_with_work(item: Op | Mode, fields: Mapping[str, Field], default: Op | Mode) -> dict[str, Any]:
+    data = _sparse(item, fields, default)
+    if "work" in data:
+        data["work"] = [_sparse(part, _WORK, Work()) for part in item.work]
+    return data
+
+
 def _op(i: int, row: Mapping[str, Any]) -> Op:
+    where = f"op {i} {row['name']!r}"
+    row = _with_work(row, where)
     if not row.get("modes"):
         return Op(**row)
     modes = []
     for k, mode in enumerate(row["modes"]):
         if text := problem(mode, _MODE):
-            raise InstanceError(f"op {i} {row['name']!r}, mode {k}, {text}")
+            raise InstanceError(f"{where}, mode {k}, {text}")
         operands = tuple((int(t), tier) for t, tier in mode.get("operands", {}).items())
-        modes.append(Mode(**{**mode, "operands": operands}))
+        modes.append(Mode(**{**_with_work(mode, f"{where}, mode {k}"), "operands": operands}))
     return Op(**{**row, "modes": modes})
+
+
+def _with_work(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Return the object of an op or a mode, its work read."""
+    if "work" not in row:
+        return row
+    for k, part in enumerate(row["work"]):
+        if text := problem(part, _WORK):
+            raise InstanceError(f"{where}, work {k}, {text}")
+    return {**row, "work": tuple(Work(**part) for part in row["work"])}
 
 
 def _check_after(ops: Sequence[Mapping[str, Any]], where: str) -> None:

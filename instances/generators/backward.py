@@ -23,6 +23,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
+from ...models.op import Work
 from ..transforms.roofline import duration_ns
 
 SAVED = {
@@ -129,9 +130,7 @@ class _Derivation:
         for what, some, read in parts:
             results = [self._new_gradient(t, f".{op.name}" if self.readers[t] > 1 else "") for t in some]
             kind = f"{op.kind}Backward" if op.kind else ""
-            self._add(
-                f"{op.name}{what}", kind, [*gradients, *read], results, op.duration_ns * max(1, len(some))
-            )
+            self._add(f"{op.name}{what}", kind, [*gradients, *read], results, op, max(1, len(some)))
 
     def _add_update(self, weight: int) -> None:
         name = self.tensors[weight].name
@@ -163,16 +162,20 @@ class _Derivation:
         kind: str,
         reads: list[int] | tuple[int, ...],
         writes: list[int] | tuple[int, ...],
-        time: int = 0,
+        like: Op | None = None,
+        times: int = 1,
     ) -> None:
+        """Add an op that takes as long as another one so many times, or as long as it moves its bytes."""
         traffic = sum(self.tensors[t].nbytes for t in {*reads, *writes})
+        work = (Work(nbytes=traffic),) * self.forward.states_work
         self.ops.append(
             Op(
                 name=name,
                 kind=kind,
-                duration_ns=time or duration_ns(traffic, 0),
+                duration_ns=like.duration_ns * times if like else duration_ns(traffic, 0),
                 reads=tuple(dict.fromkeys(reads)),
                 writes=tuple(writes),
+                work=tuple(x.repeated(times) for x in like.work) if like else work,
             )
         )
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 from ...models.graph import Graph, Op, Tensor
+from ...models.op import Work
 from ..options import Parameter
 from ..transforms.roofline import duration_ns
 
@@ -41,7 +42,15 @@ class Builder:
         )
         return len(self.tensors) - 1
 
-    def op(self, name: str, kind: str, reads: Iterable[int], writes: Iterable[int], time: int = 1) -> None:
+    def op(
+        self,
+        name: str,
+        kind: str,
+        reads: Iterable[int],
+        writes: Iterable[int],
+        time: int = 1,
+        work: tuple[Work, ...] = (),
+    ) -> None:
         """Add an op; an operand given twice counts once; `time` is in nanoseconds."""
         self.ops.append(
             Op(
@@ -50,6 +59,7 @@ class Builder:
                 duration_ns=time,
                 reads=tuple(dict.fromkeys(reads)),
                 writes=tuple(writes),
+                work=work,
             )
         )
 
@@ -84,7 +94,8 @@ class Builder:
             operands.append(self.tensor(f"{name}.weight", weight, "weight"))
         out = self.tensor(name, nbytes)
         traffic = sum(self.tensors[t].nbytes for t in (*operands, out))
-        self.op(name, kind, operands, (out,), duration_ns(traffic, multiply_adds))
+        work = Work(nbytes=traffic, multiply_adds=multiply_adds)
+        self.op(name, kind, operands, (out,), duration_ns(traffic, multiply_adds), (work,))
         return out
 
     def graph(self, *, keep: bool = True) -> Graph:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
+from ...models.op import Work, together
 from ..transforms.convolution import RESULT, Convolution, modes
 from ..transforms.roofline import duration_ns
 from .derivatives import DERIVATIVES
@@ -96,6 +97,7 @@ class Draft:
                 writes=written,
                 inplace=tuple(pairs),
                 modes=() if only else ways,
+                work=only.work if only else (Work(nbytes=moved, multiply_adds=work),),
             )
         )
         return len(self.ops) - 1
@@ -201,12 +203,17 @@ def _with_bodies(op: Op, node: Node, values: Mapping[str, KnownValue], *, reorde
     """
     drafts = [_draft_of(body, reorder=reorder) for body in node.bodies]
     peak = max(_peak_of(body, draft) for body, draft in zip(node.bodies, drafts, strict=True))
-    busy = max(sum(inner.duration_ns for inner in draft.ops) for draft in drafts)
+    busy, longest = max((sum(inner.duration_ns for inner in draft.ops), k) for k, draft in enumerate(drafts))
     written = sum(values[name].nbytes for name in node.carried)
+    work = op.work
+    if node.iterations * busy > op.duration_ns:
+        inner = together(inner.work for inner in drafts[longest].ops)
+        work = tuple(x.repeated(node.iterations) for x in inner)
     return replace(
         op,
         workspace=max(0, peak - written),
         duration_ns=max(op.duration_ns, node.iterations * busy),
+        work=work,
     )
 
 

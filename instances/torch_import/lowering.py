@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...models.graph import Op, Tensor
+from ...models.op import Work
 from ..transforms.roofline import duration_ns
 from .storages import is_operator, kind_of, operands, overwritten, storage_of, storages, tensors_of
 from .sums import absorbed, sums_in_a_row
@@ -68,7 +69,7 @@ class _Draft:
     kind: str
     reads: tuple[Hashable, ...]
     writes: tuple[Hashable, ...]
-    duration_ns: int
+    work: Work
     inplace: tuple[tuple[Hashable, Hashable], ...] = ()
 
 
@@ -149,7 +150,7 @@ def _draft(node: Any, made: Sequence[Hashable], terms: Sequence[Any] | None, tab
         kind=kind_of(node),
         reads=tuple(dict.fromkeys(s for x in sources for s in storages(x))),
         writes=tuple(dict.fromkeys((*made, *overwritten(node)))),
-        duration_ns=duration_ns(moved, work),
+        work=Work(nbytes=moved, multiply_adds=work),
         inplace=tuple((s, made[0]) for s in _replaceable(node, sources, table)) if len(made) == 1 else (),
     )
 
@@ -201,7 +202,7 @@ def _with_updates(drafts: Sequence[_Draft], trace: Trace, optimizer: str, table:
             kind=optimizer,
             reads=(weight, gradient, *states),
             writes=written,
-            duration_ns=duration_ns(moved, tensors_of(node)[0].numel()),
+            work=Work(nbytes=moved, multiply_adds=tensors_of(node)[0].numel()),
         )
         behind.setdefault(max(last_use[weight], last_use[gradient]), []).append(update)
     return [op for i, draft in enumerate(drafts) for op in (draft, *behind.get(i, ()))]
@@ -218,7 +219,8 @@ def _op(draft: _Draft, index: dict[Hashable, int]) -> Op:
     return Op(
         name=draft.name,
         kind=draft.kind,
-        duration_ns=draft.duration_ns,
+        duration_ns=duration_ns(draft.work.nbytes, draft.work.multiply_adds),
+        work=(draft.work,),
         reads=tuple(index[s] for s in draft.reads),
         writes=tuple(index[s] for s in draft.writes),
         inplace=tuple((index[r], index[w]) for r, w in draft.inplace),

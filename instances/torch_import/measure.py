@@ -83,7 +83,7 @@ def measured_graph(step: Step, found: Measurement, cap: int | None = None) -> Gr
                 times.setdefault(op, []).extend(some)
             workspaces = backend.workspaces
     ops = tuple(
-        replace(op, duration_ns=max(1, int(median(times[i]))), workspace=workspaces.get(i, 0))
+        replace(op, duration_ns=max(1, int(median(times[i]))), workspace=workspaces.get(i, 0), work=())
         for i, op in enumerate(step.graph.ops)
     )
     provenance = {**step.graph.provenance, "durations": "measured", "measured": found.to_dict()}

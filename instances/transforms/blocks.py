@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op
+from ...models.op import together
 
 
 def in_blocks(graph: Graph, many: int) -> Graph:
@@ -95,4 +96,5 @@ def _block(graph: Graph, block: range, owner: Sequence[int], inner: set[int], nu
         reads=tuple(sorted(number[t] for t in reads)),
         writes=tuple(sorted(number[t] for t in writes)),
         after=tuple(sorted(after)),
+        work=together(op.all_modes[0].work or op.work for op in only),
     )

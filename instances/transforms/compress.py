@@ -19,6 +19,7 @@ from fractions import Fraction
 from ...models.derived.backward import first_backward
 from ...models.errors import InstanceError
 from ...models.graph import KINDS, Graph, Op, Tensor
+from ...models.op import Work
 from .roofline import duration_ns
 
 
@@ -54,6 +55,7 @@ def compressed(graph: Graph, factors: Mapping[str, float]) -> Graph:
         raise InstanceError(f"{where}: found no loss and no gradients, expected a training graph")
     tensors, again = list(graph.tensors), dict[int, int]()
     behind: dict[int, list[Op]] = {}
+    works = graph.states_work
     before: dict[int, list[Op]] = {}
     for t, tensor in enumerate(graph.tensors):
         uses = [k for k, op in enumerate(graph.ops) if t in op.reads or t in op.writes]
@@ -68,7 +70,14 @@ def compressed(graph: Graph, factors: Mapping[str, float]) -> Graph:
         tensors.append(Tensor(name=f"{tensor.name}/packed", nbytes=nbytes, kind=tensor.kind))
         tensors.append(Tensor(name=f"{tensor.name}/unpacked", nbytes=tensor.nbytes, kind=tensor.kind))
         time = duration_ns(tensor.nbytes + nbytes, 0)
-        pack = Op(name=f"{tensor.name}/pack", kind="Compress", reads=(t,), writes=(packed,), duration_ns=time)
+        pack = Op(
+            name=f"{tensor.name}/pack",
+            kind="Compress",
+            reads=(t,),
+            writes=(packed,),
+            duration_ns=time,
+            work=(Work(nbytes=tensor.nbytes + nbytes),) * works,
+        )
         unpack = replace(
             pack, name=f"{tensor.name}/unpack", kind="Decompress", reads=(packed,), writes=(again[t],)
         )
@@ -81,13 +90,12 @@ def compressed(graph: Graph, factors: Mapping[str, float]) -> Graph:
         place.append(len(ops))
         moved = replace(op, after=tuple(place[j] for j in op.after))
         ops += [_reading(moved, again) if k >= turn else moved, *behind.get(k, [])]
-    stated = {kind: factors[kind] for kind in sorted(factors)}
     return replace(
         graph,
         name=f"{graph.name} compressed",
         tensors=tuple(tensors),
         ops=tuple(ops),
-        provenance={**graph.provenance, "compress": stated},
+        provenance={**graph.provenance, "compress": {kind: factors[kind] for kind in sorted(factors)}},
         source=None,
     )
 

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ...models.op import Mode
+from ...models.op import Mode, Work
 from .roofline import duration_ns
 
 RESULT, DATA, WEIGHTS = "result", "data", "weights"
@@ -165,11 +165,14 @@ def modes(conv: Convolution, part: str, nbytes: int) -> tuple[Mode, ...]:
         Bytes of the op's operands.
     """
     found: list[Mode] = []
-    for workspace, ns in sorted(
-        (x.workspace, duration_ns(nbytes + 2 * x.workspace, x.instructions)) for x in algorithms(conv, part)
+    for workspace, ns, moved, instructions in sorted(
+        (x.workspace, duration_ns(moved, x.instructions), moved, x.instructions)
+        for x in algorithms(conv, part)
+        for moved in [nbytes + 2 * x.workspace]
     ):
         if not found or ns < found[-1].duration_ns:
-            found.append(Mode(duration_ns=ns, workspace=workspace))
+            work = Work(nbytes=moved, multiply_adds=instructions)
+            found.append(Mode(duration_ns=ns, workspace=workspace, work=(work,)))
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Mode, Op, Tensor
+from ...models.op import Work
 from .roofline import duration_ns
 
 
@@ -105,6 +106,7 @@ def _exchanging(graph: Graph, places: Sequence[int], nbytes: int) -> Graph:
                     reads=(t,),
                     after=(len(ops) - 1,),
                     duration_ns=duration_ns(nbytes, 0),
+                    work=(Work(nbytes=nbytes),) * graph.states_work,
                 )
             )
         if k < len(graph.ops):
@@ -133,7 +135,7 @@ def _copy(op: Op, g: int, kind: str, many: int, barrier: int, first: int) -> Op:
         ),
         inplace=tuple((r * many + g, w * many + g) for r, w in op.inplace),
         modes=tuple(
-            Mode(duration_ns=mode.duration_ns, workspace=mode.workspace, processors=(kind,))
+            Mode(duration_ns=mode.duration_ns, workspace=mode.workspace, processors=(kind,), work=mode.work)
             for mode in op.all_modes
         ),
     )

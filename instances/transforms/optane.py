@@ -134,7 +134,13 @@ def _op(graph: Graph, op: Op, roofline: bool, socket: Socket) -> Op:
                 memory = Fraction(sum(size.values()), socket.dram) + more
                 duration = max(Fraction(1), memory, least - added)
             operands_in = tuple(zip(named, tiers, strict=True))
-            modes.append(replace(mode, duration_ns=math.ceil(duration), operands=operands_in))
-    if len(modes) == 1:
-        return replace(op, duration_ns=modes[0].duration_ns, workspace=modes[0].workspace, modes=())
-    return replace(op, duration_ns=modes[0].duration_ns, workspace=modes[0].workspace, modes=tuple(modes))
+            modes.append(replace(mode, duration_ns=math.ceil(duration), operands=operands_in, work=()))
+    only = modes[0]
+    # These are durations of the socket and of no other device: no work is left.
+    return replace(
+        op,
+        duration_ns=only.duration_ns,
+        workspace=only.workspace,
+        modes=tuple(modes) if len(modes) > 1 else (),
+        work=(),
+    )

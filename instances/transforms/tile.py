@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
+from ...models.op import Work
 
 CUT = ("weight", "gradient", "state")
 """Kinds of tensors that are cut, where an op writes a large weight."""
@@ -63,6 +64,7 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
     for op in graph.ops:
         count = max(len(found[t]) for t in (*op.reads, *op.writes)) if op.reads or op.writes else 1
         whole = tuple(found[t][0] for t in op.writes if len(found[t]) == 1)
+        works = _works(op.work, count)
         for i, duration in enumerate(_shares(op.duration_ns, count)):
             at = {t: found[t][i if len(found[t]) > 1 else 0] for t in (*op.reads, *op.writes)}
             reads = [at[t] for t in op.reads]
@@ -83,6 +85,7 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
                         if count == 1 or (len(found[a]) > 1 and len(found[b]) > 1)
                     ),
                     modes=modes,
+                    work=works[i],
                 )
             )
         last.append(len(ops) - 1)
@@ -112,6 +115,21 @@ def _tiles(graph: Graph, nbytes: int) -> dict[int, int]:
             parts |= dict.fromkeys(some, max((parts[t] for t in some if t in parts), default=1))
         if parts == before:
             return parts
+
+
+def _works(work: tuple[Work, ...], count: int) -> list[tuple[Work, ...]]:
+    """Return the work of each of so many tiles of an op."""
+    if count == 1:
+        return [work]
+    nbytes = [_shares(x.nbytes, count) for x in work]
+    arithmetic = [_shares(x.multiply_adds, count) for x in work]
+    return [
+        tuple(
+            replace(x, nbytes=b[i], multiply_adds=m[i])
+            for x, b, m in zip(work, nbytes, arithmetic, strict=True)
+        )
+        for i in range(count)
+    ]
 
 
 def _shares(amount: int, count: int) -> list[int]:

@@ -97,7 +97,8 @@ class _Draft:
             states = (self.tensor(f"{name}/adam", STATES * nbytes, "state"),)
         moved = sum(self.tensors[t].nbytes for t in (*gradients, weight, *states, *states))
         duration = max(1, -(-moved // DRAM_BYTES_PER_NS))
-        plain = replace(op, inplace=(), modes=(), workspace=0, duration_ns=duration)
+        # The host's processor does it, whatever the device is: no work of the device is left.
+        plain = replace(op, inplace=(), modes=(), workspace=0, duration_ns=duration, work=())
         if not delayed:
             self.ops.append(_on(replace(plain, reads=(*gradients, *states), writes=(weight, *states)), "cpu"))
             return
@@ -114,5 +115,5 @@ class _Draft:
 def _on(op: Op, kind: str) -> Op:
     """Return an op of one mode on the processors of a kind."""
     (mode,) = op.all_modes
-    only = Mode(duration_ns=mode.duration_ns, workspace=mode.workspace, processors=(kind,))
+    only = Mode(duration_ns=mode.duration_ns, workspace=mode.workspace, processors=(kind,), work=mode.work)
     return replace(op, duration_ns=mode.duration_ns, workspace=mode.workspace, modes=(only,))

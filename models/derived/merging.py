@@ -129,7 +129,7 @@ def merge_ops(graph: Graph, sets: Sets) -> Graph:
         if merge is None:
             return op
         name = "+".join(graph.ops[j].name for j in merge.ops)
-        return replace(op, name=name, duration_ns=merge.duration_ns, share=merge.share)
+        return replace(op, name=name, duration_ns=merge.duration_ns, share=merge.share, work=())
 
     provenance = {key: value for key, value in graph.provenance.items() if key != "blocks"}
     if (stated := stated_blocks(graph)) is not None:

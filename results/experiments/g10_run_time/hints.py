@@ -41,7 +41,7 @@ from .memory_kernel import DEVICE, HOST, NOWHERE, SLOW
 from .order_kernel import sort
 
 
-class Work(NamedTuple):
+class KnownUses(NamedTuple):
     """What the planner knows.
 
     Attributes
@@ -80,7 +80,7 @@ class Work(NamedTuple):
 class Ledger:
     """Bytes that the slow channel and the link have left in each op, for one direction."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: KnownUses) -> None:
         took = np.diff(work.clock)
         self.slow, self.link = work.slow_rate * took, work.rate * took
         self.slow_left, self.link_left = self.slow.copy(), self.link.copy()
@@ -116,7 +116,7 @@ def backwards(left: NDArray[np.float64], end: Integers, nbytes: Integers) -> Int
     return np.maximum(np.searchsorted(left, left[end] - nbytes, side="right") - 1, 0)
 
 
-def intervals_of(work: Work) -> NDArray[np.int64]:
+def intervals_of(work: KnownUses) -> NDArray[np.int64]:
     """Return first op, end and tensor of every interval; an end past the iteration goes round."""
     n, found = len(work.clock) - 1, []
     for t, uses in enumerate(work.uses):
@@ -128,7 +128,7 @@ def intervals_of(work: Work) -> NDArray[np.int64]:
     return np.array(found, dtype=np.int64).reshape(-1, 3).T
 
 
-def hints_of(work: Work) -> list[tuple[int, int, int]]:
+def hints_of(work: KnownUses) -> list[tuple[int, int, int]]:
     """Return op, tensor and destination of every hint, by op; the op after the last is the first again."""
     n, line = len(work.clock) - 1, work.line
     load = np.full(n, work.size.sum() + work.size[0], dtype=np.int64)
@@ -147,7 +147,7 @@ def hints_of(work: Work) -> list[tuple[int, int, int]]:
     return by_op(hints + absences(work, load))
 
 
-def absences(work: Work, load: Integers) -> list[tuple[int, int, int]]:
+def absences(work: KnownUses, load: Integers) -> list[tuple[int, int, int]]:
     """Return the hints of what leaves for a while, and comes back (rules 2 to 5)."""
     n, clock, line = len(load), work.clock, work.line
     first, end, of = intervals_of(work)

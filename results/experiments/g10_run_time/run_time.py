@@ -69,7 +69,7 @@ from ....models.errors import InstanceError
 from ....models.graph import Graph
 from . import memory_kernel as state
 from . import pages_kernel as kernel
-from .hints import Work, hints_of
+from .hints import KnownUses, hints_of
 
 MB, GB, GIB = 10**6, 10**9, 2**30
 """Bytes of the units in which the simulator's settings are."""
@@ -243,7 +243,7 @@ class RunTime:
                 for t in self.accesses[0, self.ops[then] : self.ops[then + 1]][::-1].tolist():
                     yield k, t, state.DEVICE
         elif self.system == System.G10:
-            work = Work(
+            work = KnownUses(
                 size=pages * PAGE,
                 weight=kept,
                 uses=uses,
