@@ -32,7 +32,7 @@ from .models.errors import (
 from .models.graph import Accounting, Graph, Mode, Op, Tensor, Work
 from .models.graph_builder import GraphBuilder
 from .models.hybrid_rules import Need
-from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
+from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Rates, Tier
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problems.arena import Addressed, Arena
 from .models.problems.distributed import Distributed, DistributedSchedule, Send
@@ -110,6 +110,7 @@ __all__ = [
     "Placement",
     "Plan",
     "Processor",
+    "Rates",
     "Recompute",
     "Resident",
     "Result",

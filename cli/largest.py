@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from . import problem_flags
 from .output import emit_json, emit_pairs
 from .parser import refuse_useless
 from .progress import Progress
@@ -55,7 +56,9 @@ def run(args: argparse.Namespace, given: dict[str, object], options: dict[str, s
 
     @lru_cache(2)
     def problem_of(number: int) -> Problem:
-        return load_problem(name, args.spec, **{**given, args.largest: number})
+        problem = load_problem(name, args.spec, **{**given, args.largest: number})
+        problem_flags.warn_of_durations(problem, args)
+        return problem
 
     with Progress(quiet=args.quiet, always=args.progress, unit=PROBLEMS[name].unit) as progress:
         found = largest(

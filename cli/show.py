@@ -76,6 +76,7 @@ def describe(graph: Graph, source: str, largest: int) -> dict[str, Any]:
     return {
         "source": source,
         **graph.summary(),
+        "durations": graph.durations,
         "edges": precedence(graph).n_edges,
         "tensors_by_kind": _count([t.kind for t in graph.tensors]),
         "ops_by_kind": _count([op.kind for op in graph.ops]),
@@ -116,6 +117,7 @@ def _print(found: dict[str, Any]) -> None:
         ("precedence", f"{found['edges']:,} edges"),
         ("bytes", exact_bytes(found["bytes"])),
         ("sum of durations", format_duration(found["duration_ns"])),
+        ("durations", found["durations"]),
         ("reference order", f"peak {exact_bytes(found['reference_peak'])}"),
         ("largest working set", f"{exact_bytes(found['working_set_bound'])}, a bound for every order"),
     ]

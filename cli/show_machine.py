@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from ..models.machine import Access
+from ..models.machine import Access, Rates
 from ..models.units import exact_bytes, format_duration
-from .output import emit_json, emit_pairs, emit_table
+from .output import emit, emit_json, emit_pairs, emit_table
 
 
 def run(args: argparse.Namespace) -> None:
@@ -16,7 +16,8 @@ def run(args: argparse.Namespace) -> None:
     machine = load_machine(args.spec)
     about = machine_names().get(args.spec, "")
     if args.json:
-        emit_json({"source": args.spec, "description": about, **machine.to_dict()})
+        rates = {} if machine.compute is None else {"compute": machine.compute.to_dict()}
+        emit_json({"source": args.spec, "description": about, **machine.to_dict(), **rates})
         return
     found = machine.provenance
     measured = [] if found is None else [("measured", f"{found.date}, {found.device}; {found.conditions}")]
@@ -36,6 +37,20 @@ def run(args: argparse.Namespace) -> None:
     ]
     if caps:
         emit_table(["group", "rate", "channels"], caps, title="joint caps", right=("rate",))
+    if machine.compute is not None:
+        _print_rates(machine.compute, machine.device)
+
+
+def _print_rates(rates: Rates, device: str) -> None:
+    memory = ["memory", f"{_rate(rates.bytes_per_s)}", f"{rates.memory_percent} %"]
+    arithmetic = [
+        [dtype, f"{rate / 1e12:g} TOP/s", f"{rates.arithmetic_percent} %"]
+        for dtype, rate in rates.operations_per_s
+    ]
+    title = f"rates of {device}; a kernel's launch takes {format_duration(rates.launch_ns)}"
+    emit_table(["of", "rate", "reached"], [memory, *arithmetic], title=title, right=("rate", "reached"))
+    if rates.source:
+        emit(f"source: {rates.source}")
 
 
 def _access(access: Access) -> str:

@@ -176,6 +176,7 @@ def run(args: argparse.Namespace) -> int:
         return _report(args, *joint.solved(args, given))
     with loading(args.spec, quiet=args.quiet):
         problem: Any = load_problem(args.problem, args.spec, **given)
+    problem_flags.warn_of_durations(problem, args)
     if args.merge:
         problem = _merged(args, problem, given)
     if sweeps:
@@ -319,6 +320,8 @@ def summary(result: Result, loaded: float, plan_path: str | None) -> list[tuple[
         rows.append(("bound", f"{exact_value(result.bound, result.unit)}{kind}, proof {proof}"))
         rows.append(("gap", format_gap(result.gap)))
     rows += [(fact.name, fact.text) for fact in result.about]
+    if result.durations is not None:
+        rows.append(("durations", result.durations))
     rows.append(("verified", "yes" if is_verified(result) else "no"))
     seconds = {"load": loaded, **result.seconds}
     rows.append(("seconds", ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())))

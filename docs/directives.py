@@ -10,6 +10,8 @@
 ``{flags} solve peak``      the output of ``lowtide solve peak --help``
 ``{questions} all``         the parameters of each problem beside its instance
 ``{machines} all``          the machines that come with the suite
+``{machines} rates``        how fast they compute
+``{machines} links``        their tiers, channels and sources
 ``{picture} coexist``       a picture of `pictures`; ``questions``: all problems, each a link to its page
 ==========================  ==============================================================
 """
@@ -22,6 +24,8 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from importlib import resources
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +35,11 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from lowtide.instances.machines import machine_names
+from lowtide.instances import machines
+from lowtide.instances.machines import load_machine, machine_names, rated_machines
+from lowtide.models.op import DTYPES
 from lowtide.models.problems import PROBLEMS
+from lowtide.models.units import format_bytes, format_duration
 from lowtide.results.experiments.__main__ import written
 from lowtide.results.experiments.running import read_rows
 from lowtide.solvers.method import Proves
@@ -207,8 +214,51 @@ class Machines(_Markdown):
 
     def text(self) -> str:
         """Return a table."""
+        return {"all": self._all, "rates": self._rates, "links": self._links}[self.arguments[0]]()
+
+    def _all(self) -> str:
         rows = [_row(f"`{name}`", meaning) for name, meaning in machine_names().items()]
         return "\n".join(["| machine | description |", "|---|---|", *rows])
+
+    def _rates(self) -> str:
+        head = ["machine", *DTYPES, "memory", "reached", "launch", "source"]
+        rows = []
+        for name in rated_machines():
+            rates = load_machine(name).compute
+            assert rates is not None
+            by_dtype = dict(rates.operations_per_s)
+            rows.append(
+                _row(
+                    f"`{name}`",
+                    *(f"{by_dtype[x] / 1e12:,.5g}" if x in by_dtype else "" for x in DTYPES),
+                    f"{rates.bytes_per_s / 1e9:,.5g}",
+                    f"{rates.arithmetic_percent} % / {rates.memory_percent} %",
+                    format_duration(rates.launch_ns),
+                    rates.source,
+                )
+            )
+        return "\n".join([_row(*head), "|---|" + "---:|" * (len(head) - 2) + "---|", *rows])
+
+    def _links(self) -> str:
+        rows = []
+        for name in machine_names():
+            machine = load_machine(name)
+            tiers = dict.fromkeys(
+                f"{_anyone(t.name)} {'' if t.capacity is None else format_bytes(t.capacity)}".rstrip()
+                for t in machine.tiers
+            )
+            links = dict.fromkeys(
+                f"{_anyone(c.src)} → {_anyone(c.dst)} {c.bytes_per_s / 1e9:g}" for c in machine.channels
+            )
+            notes = (resources.files(machines) / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+            source = " ".join(x.removeprefix("# ") for x in takewhile(lambda x: x.startswith("#"), notes))
+            rows.append(_row(f"`{name}`", ", ".join(tiers), ", ".join(links), source))
+        return "\n".join(["| machine | tiers | GB/s | what the file says |", "|---|---|---|---|", *rows])
+
+
+def _anyone(name: str) -> str:
+    """Return the name of a tier, those of several GPUs as one."""
+    return re.sub(r"\d+$", "*", name)
 
 
 class Picture(SphinxDirective):

@@ -13,6 +13,7 @@ from ..models.derived.merging import merge_ops, sets_of
 from ..models.errors import InstanceError
 from ..models.graph import Graph
 from .drawn_sizes import with_drawn_sizes
+from .durations import device_of, on_device
 from .formats import SCHEMES, format_of, format_within, known_endings
 from .formats.networkx_graph import from_networkx
 from .formats.strict_json import show
@@ -73,6 +74,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``…?cuts=13-26&micro=8``         training, as the pipeline of stages of its layers (`staged`); what layers
                                      keep: ``ways=k13-s4f9``; where they are: ``devices=0-1-1``
     ``…?draw=1``                     any of these, with random sizes (`with_drawn_sizes`)
+    ``…?durations=h100-80g``         any of these whose ops state their work, which takes its time on that
+                                     machine (`with_durations`); ``durations=given`` keeps what is there
     ===============================  ==================================================================
 
     Parameters
@@ -106,6 +109,7 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     between = {key: given.pop(key) for key in _BETWEEN if key in given}
     node = given.pop("node", None)
     draw = given.pop("draw", None)
+    durations = given.pop("durations", None)
     tile = given.pop("tile", None)
     asked = ("cuts", "ways", "devices", "micro") if "cuts" in given else ()
     stages = {key: given.pop(key) for key in asked if key in given}
@@ -116,6 +120,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     dims = given.pop("dims", {})
     assert isinstance(dims, Mapping)
     text = {key: _text(value) for key, value in {**given, **dims}.items()}
+    device, kept = device_of(durations, graph, node, str(parsed))
+    graph = read = on_device(graph, device)
     if draw is not None:
         graph = with_drawn_sizes(graph, int(typed_options({"draw": draw}, _DRAW, str(parsed))["draw"]))
         text["draw"] = str(draw)
@@ -166,6 +172,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
         ways, devices = (str(stages.get(key, "")) for key in ("ways", "devices"))
         graph = staged(graph, str(stages["cuts"]), ways, devices, many)
         text |= {key: str(value) for key, value in stages.items()}
+    graph = on_device(graph, device, read)
+    text |= kept
     return replace(graph, source=None if source is not None else str(Spec(parsed.scheme, parsed.name, text)))
 
 

@@ -17,6 +17,7 @@ from ..models.parameter import Parameter
 from ..models.problems import PROBLEMS
 from ..models.problems.problem import Problem
 from ..models.problems.processors import parse_processors, processors_text
+from .durations import OfQuestion
 from .formats.strict_json import nearest
 from .load import load
 from .load_buffers import load_buffers_and_plan
@@ -85,12 +86,16 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
                 f"instance {where!r}: found no option {key} ({parameter.text}; of a command --{key}), "
                 f"expected {parameter.expected}"
             )
+    device = str(given.get("machine"))
     shares = {key: given.pop(key) for key, parameter in own.items() if is_share(given[key], parameter)}
     values = {key: _value(key, given.pop(key), own[key], where) for key in own if key not in shares}
     if "replicas" in values:
         values["machine"] = _first(values["machine"], values.pop("replicas"), where)
         given["copies"] = "+".join(p.kind for p in values["machine"].processors)
     bare = Path(parsed.name) if parsed.scheme == "path" else str(Spec(parsed.scheme, parsed.name))
+    machine = values.get("machine")
+    if isinstance(machine, Machine) and machine.compute is not None:
+        given = {"durations": OfQuestion(device), **given}
     graph = load(bare, **given)
     for key, text in shares.items():
         values[key] = share_of(graph, str(text), f"instance {where!r}, option {key}")

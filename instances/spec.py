@@ -75,7 +75,8 @@ def parse_spec(spec: str | os.PathLike[str]) -> Spec:
 def relative_spec(spec: str, folder: str) -> str:
     """Return the specification with its relative paths counted from another folder.
 
-    These are the path of a file, if it is one, and that of a machine's file (``machine=FILE.toml``).
+    These are the path of a file, if it is one, and those of machines' files (``machine=FILE.toml``,
+    ``durations=FILE.toml``).
     """
 
     def relative(path: str) -> str:
@@ -99,7 +100,8 @@ def _with_paths(spec: str, changed: Callable[[str], str]) -> str:
     name = changed(parsed.name) if is_file and not os.path.isabs(parsed.name) else parsed.name
     options = dict(parsed.options)
     parameters = [pair for problem in PROBLEMS.values() for pair in problem.parameters.items()]
-    for key in {key for key, parameter in parameters if parameter.kind == "machine" and key in options}:
+    names = {"durations", *(key for key, parameter in parameters if parameter.kind == "machine")}
+    for key in names & {*options}:
         if options[key].endswith((".toml", ".json")) and not os.path.isabs(options[key]):
             options[key] = changed(options[key])
     if (name, options) == (parsed.name, parsed.options):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -31,6 +31,9 @@ class Accounting(StrEnum):
     REPLACE = "replace"
     """Reads that die with the op are released as its writes are allocated (simple data-flow)."""
 
+
+PEAK_DEVICE = "a100-40g at its peak rates"
+"""The device of the durations of importers and generators, which know no other: no launch cost."""
 
 A_GRAPH = "a Graph, as load(...) returns it"
 """What messages say where something else was found."""
@@ -148,6 +151,28 @@ class Graph:
     def states_work(self) -> bool:
         """Whether some op states its work."""
         return any(op.work or any(mode.work for mode in op.modes) for op in self.ops)
+
+    @property
+    def device(self) -> str | None:
+        """The device whose roofline the durations are; None if they were measured or given."""
+        stated = self.provenance.get("durations")
+        if isinstance(stated, Mapping):
+            return str(stated.get("device"))
+        unknown = "measured" in self.provenance or stated not in (None, "roofline")
+        return None if unknown or not (stated or self.states_work) else PEAK_DEVICE
+
+    @property
+    def durations(self) -> str:
+        """Where the durations come from, in words."""
+        stated = self.provenance.get("durations")
+        if isinstance(stated, Mapping):
+            dtypes, kept, n = stated.get("dtypes"), stated.get("given"), len(self.ops)
+            names = ", ".join(map(str, dtypes)) if isinstance(dtypes, Sequence) else "fp32"
+            given = f"; {kept:,} of {n:,} ops given" if isinstance(kept, int) and 0 < kept <= n else ""
+            return f"roofline of {self.device}, {names}{given}"
+        if self.device is not None:
+            return f"roofline of {self.device}, fp32"
+        return "measured" if "measured" in self.provenance else "given"
 
     @property
     def dropped_bytes(self) -> dict[str, int]:

@@ -237,5 +237,11 @@ class Result:
             **({} if self.edges is None else {"edges": [list(edge) for edge in self.edges]}),
             "certificate": None if self.certificate is None else dict(self.certificate),
             "versions": dict(self.versions),
+            **({} if self.durations is None else {"durations": self.durations}),
             "plan": plan,
         }
+
+    @property
+    def durations(self) -> str | None:
+        """Where the durations come from, in words; None of objectives in bytes, which they are no part of."""
+        return None if self.graph is None or self.unit != "ns" else self.graph.durations

@@ -12,6 +12,7 @@ _FACTORS: dict[str, int] = {unit.lower(): 1024**k for k, unit in enumerate(BINAR
 _FACTORS |= {unit: 1000**k for k, unit in enumerate(("", "kb", "mb", "gb", "tb", "pb"))}
 MIB, GIB = 2**20, 2**30
 """Bytes of a MiB and of a GiB."""
+_COUNTS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 SECOND = 10**9
 """Nanoseconds of a second: durations are in ns, rates in bytes per second."""
 
@@ -88,6 +89,22 @@ def parse_duration(text: str) -> int:
     (3000000, 1500, 40)
     """
     return _parsed(text, _NANOSECONDS, "duration", "nanoseconds", "40, 1.5us, 3ms or 2s")
+
+
+def parse_count(text: str) -> int:
+    """Return the number that a text such as ``19.5T`` or ``480M`` stands for.
+
+    Raises
+    ------
+    UsageError
+        If it is no number, or not a whole one >= 1.
+
+    Examples
+    --------
+    >>> parse_count("19.5T"), parse_count("480M"), parse_count("7")
+    (19500000000000, 480000000, 7)
+    """
+    return _parsed(text, _COUNTS, "number", "a number", "480M, 19.5T or 2.25P")
 
 
 def _parsed(text: str, factors: Mapping[str, int], what: str, units: str, examples: str) -> int:

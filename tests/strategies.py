@@ -7,11 +7,14 @@ registers the ``tests`` folder as a namespace package.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 from hypothesis import strategies as st
 
-from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor
+from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor, Work
+from lowtide.models.op import DTYPES
 
 ACCOUNTINGS = (Accounting.COEXIST, Accounting.REPLACE)
 
@@ -228,3 +231,34 @@ def _modes(
             )
         )
     return tuple(modes)
+
+
+works = st.builds(
+    Work,
+    nbytes=st.integers(0, 10**6),
+    multiply_adds=st.integers(0, 10**6),
+    dtype=st.sampled_from(sorted(DTYPES)),
+    times=st.integers(1, 3),
+)
+
+
+def with_work(rng: Random, *, every: bool = False, **options: Any) -> Graph:
+    """Return a random graph of which ops, or some of them, state random work."""
+    graph = random_graph(rng, **options)
+
+    def drawn() -> tuple[Work, ...]:
+        return tuple(
+            Work(
+                nbytes=rng.randint(0, 99),
+                multiply_adds=rng.randint(0, 99),
+                dtype=rng.choice(sorted(DTYPES)),
+                times=rng.randint(1, 3),
+            )
+            for _ in range(rng.randint(1 if every else 0, 2))
+        )
+
+    ops = (
+        replace(op, work=drawn(), modes=tuple(replace(mode, work=drawn()) for mode in op.modes))
+        for op in graph.ops
+    )
+    return replace(graph, ops=tuple(ops))

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from ...models.errors import InstanceError
-from ...models.machine import CONTENTIONS, Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
+from ...models.machine import (
+    CONTENTIONS,
+    PERCENT,
+    Access,
+    Channel,
+    ChannelGroup,
+    Contention,
+    Machine,
+    Processor,
+    Rates,
+    Tier,
+)
+from ...models.op import DTYPES
 from .native_measurement import measurement_from_dict
 from .strict_json import (
     FLAG,
@@ -33,6 +45,7 @@ _MACHINE = {
     "groups": Field(is_list, "a list of channel groups"),
     "contention": Field(is_object, "an object"),
     "provenance": Field(is_object, "an object"),
+    "compute": Field(is_object, "an object, or the name of a machine whose rates these are"),
 }
 _TIER = {
     "name": required(TEXT),
@@ -69,6 +82,17 @@ _CONTENTION = {
     "parts": Field(is_positive, "an integer >= 1"),
     "sync_ns": SIZE,
 }
+_PERCENT = Field(lambda value: is_positive(value) and value <= PERCENT, "an integer from 1 to 100")
+_COMPUTE = {
+    "operations_per_s": required(Field(is_object, f"an object with rates of {', '.join(DTYPES)}")),
+    "bytes_per_s": required(_SPEED),
+    "arithmetic_percent": _PERCENT,
+    "memory_percent": _PERCENT,
+    "launch_ns": SIZE,
+    "device": TEXT,
+    "source": TEXT,
+}
+_OPERATIONS = dict.fromkeys(DTYPES, Field(is_positive, "an integer >= 1 (operations per second)"))
 
 
 def machine_from_dict(data: Any, where: str = "machine") -> Machine:
@@ -97,6 +121,9 @@ def machine_from_dict(data: Any, where: str = "machine") -> Machine:
     check_rows(groups, _GROUP, where, "group")
     if "contention" in data:
         check_object(data["contention"], _CONTENTION, f"{where}, contention")
+    if "compute" in data:
+        check_object(data["compute"], _COMPUTE, f"{where}, compute")
+        check_object(data["compute"]["operations_per_s"], _OPERATIONS, f"{where}, compute, operations_per_s")
     processors = [
         Processor(**{**p, "tiers": tuple(Access(**a) for a in p["tiers"])}) for p in data["processors"]
     ]
@@ -111,6 +138,11 @@ def machine_from_dict(data: Any, where: str = "machine") -> Machine:
             ),
             contention=Contention(**data["contention"]) if "contention" in data else None,
             provenance=measurement_from_dict(data["provenance"]) if "provenance" in data else None,
+            compute=_rates(data["compute"]) if "compute" in data else None,
         )
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
+
+
+def _rates(data: Any) -> Rates:
+    return Rates(**{**data, "operations_per_s": tuple(data["operations_per_s"].items())})

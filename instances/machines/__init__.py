@@ -12,7 +12,7 @@ from typing import Any
 from ...models.checks import check_type
 from ...models.errors import InstanceError, UsageError
 from ...models.machine import Machine
-from ...models.units import parse_bytes
+from ...models.units import parse_bytes, parse_count
 from ..formats.native_machine import machine_from_dict
 from ..formats.strict_json import nearest, parse_toml, read_bytes, read_json, show
 
@@ -36,7 +36,8 @@ def load_machine(
     """Return a bundled machine, or that of a ``.toml`` or ``.json`` file.
 
     A file says what `Machine` says, with the same names (``description`` besides); sizes and rates are
-    integers or texts such as ``"40GiB"`` and ``"15.754GB/s"``.
+    integers or texts such as ``"40GiB"``, ``"15.754GB/s"`` and ``"19.5T"`` (operations). ``compute`` may be
+    the name of a bundled machine, whose rates it then has.
 
     Parameters
     ----------
@@ -72,6 +73,8 @@ def load_machine(
             row["tiers"] = [{"tier": x} if isinstance(x, str) else x for x in accesses]
             for access in row["tiers"]:
                 _convert(access, ("bytes_per_s",), where)
+    if "compute" in data:
+        data["compute"] = _compute(data["compute"], where)
     tiers = data["tiers"] if isinstance(data.get("tiers"), list) else []
     known = [row.get("name") if isinstance(row, dict) else None for row in tiers]
     for tier, capacity in (capacities or {}).items():
@@ -93,6 +96,36 @@ def _read(path: str) -> Any:
     raise InstanceError(
         f"machine: found {path!r}, {nearest(path, machine_names())}, or a .toml or .json file"
     )
+
+
+def _compute(given: object, where: str) -> object:
+    """Return the table of rates; of a machine's name, the table of that machine."""
+    if isinstance(given, str):
+        names = rated_machines()
+        if given not in names:
+            raise InstanceError(f"{where}, compute: found {given!r}, {nearest(given, names)}, or a table")
+        table = dict(_read(given)["compute"])
+        given = {"device": given, **table}
+    _convert(given, ("bytes_per_s",), f"{where}, compute")
+    operations = given.get("operations_per_s") if isinstance(given, dict) else None
+    if not isinstance(operations, dict):
+        return given
+    for dtype, rate in operations.items():
+        if isinstance(rate, str):
+            try:
+                operations[dtype] = parse_count(rate)
+            except UsageError:
+                raise InstanceError(
+                    f"{where}, compute, operations_per_s, {dtype}: found {rate!r}, expected operations per "
+                    "second such as 19.5T"
+                ) from None
+    return given
+
+
+@cache
+def rated_machines() -> tuple[str, ...]:
+    """Return the names of the bundled machines that state rates of computation, sorted."""
+    return tuple(name for name in machine_names() if isinstance(_read(name).get("compute"), dict))
 
 
 def _convert(row: object, fields: tuple[str, ...], where: str) -> None:

@@ -20,6 +20,8 @@ def write_machine(machine: Machine, path: str | os.PathLike[str], description: s
         If the path cannot be written.
     """
     data = {"description": description, **machine.to_dict()} if description else machine.to_dict()
+    if machine.compute is not None:
+        data["compute"] = machine.compute.to_dict()
     plain = {key: value for key, value in data.items() if not isinstance(value, list | dict)}
     lines = _pairs(plain)
     for key, value in data.items():

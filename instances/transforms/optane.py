@@ -102,11 +102,12 @@ def on_optane(graph: Graph, *, roofline: bool = False, socket: Socket = OPTANE) 
             raise InstanceError(
                 f"{socket.name}, op {k} {op.name!r}: found a mode that names tiers, expected none"
             )
+    others = {key: value for key, value in graph.provenance.items() if key != "durations"}
     return replace(
         graph,
         name=f"{graph.name} on {socket.name}",
         ops=tuple(_op(graph, op, roofline, socket) for op in graph.ops),
-        provenance={**graph.provenance, "node": socket.name + "-roofline" * roofline},
+        provenance={**others, "node": socket.name + "-roofline" * roofline},
         source=None,
     )
 

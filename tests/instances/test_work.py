@@ -23,7 +23,7 @@ from lowtide.instances.transforms.tile import tiled
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph, Mode, Op, Work
 from lowtide.models.op import DTYPES, together
-from tests.strategies import random_graph
+from tests.strategies import with_work, works
 
 HASHES = {
     "gen:unet?depth=2&train=1&weights=1": "586131da66a705a4",
@@ -45,36 +45,6 @@ HASHES = {
     "onnx:squeezenet?train=1&conv=modes&copies=a+b": "0c6afa2adcf16da8",
 }
 """The first digits of hashes as they were before ops stated their work."""
-
-works = st.builds(
-    Work,
-    nbytes=st.integers(0, 10**6),
-    multiply_adds=st.integers(0, 10**6),
-    dtype=st.sampled_from(sorted(DTYPES)),
-    times=st.integers(1, 3),
-)
-
-
-def with_work(rng: Random, *, every: bool = False, **options: Any) -> Graph:
-    """Return a random graph of which ops, or some of them, state random work."""
-    graph = random_graph(rng, **options)
-
-    def drawn() -> tuple[Work, ...]:
-        return tuple(
-            Work(
-                nbytes=rng.randint(0, 99),
-                multiply_adds=rng.randint(0, 99),
-                dtype=rng.choice(sorted(DTYPES)),
-                times=rng.randint(1, 3),
-            )
-            for _ in range(rng.randint(1 if every else 0, 2))
-        )
-
-    ops = (
-        replace(op, work=drawn(), modes=tuple(replace(mode, work=drawn()) for mode in op.modes))
-        for op in graph.ops
-    )
-    return replace(graph, ops=tuple(ops))
 
 
 def stated(graph: Graph) -> list[object]:

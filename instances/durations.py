@@ -1,0 +1,139 @@
+"""Durations of a device: those of its roofline, for every op that states its work."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+
+from ..models.errors import InstanceError
+from ..models.graph import Graph, Mode, Op, Work
+from ..models.machine import Machine, Rates
+from .machines import load_machine, rated_machines
+
+GIVEN = "given"
+"""The option's value that keeps durations as they are, also where the machine states rates."""
+
+
+def with_durations(graph: Graph, machine: Machine) -> Graph:
+    """Return the graph with the durations that its work takes on a machine's device.
+
+    Ops that do not state their work, such as measured ones, keep their durations.
+
+    Raises
+    ------
+    InstanceError
+        If the machine states no rates, or none of the data type of some work, or no op states its work.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> graph = with_durations(lt.load("gen:unet"), lt.load_machine("h100-80g"))
+    >>> graph.durations
+    'roofline of h100-80g, fp32'
+    """
+    where = f"durations, machine {machine.name!r}"
+    if machine.compute is None:
+        raise InstanceError(
+            f"{where}: found no rates of computation, expected a [compute] table in its file, or one of "
+            f"{', '.join(rated_machines())}"
+        )
+    if not graph.states_work:
+        raise InstanceError(
+            f"{where}: graph {graph.name!r}: found no op that states its work ({graph.durations}), expected "
+            "some: load the network from ONNX, a generator or torch; durations=given keeps what is there"
+        )
+    try:
+        ops = tuple(_timed(op, machine.compute) for op in graph.ops)
+    except InstanceError as error:
+        raise InstanceError(
+            f"{where}, {error}; dtype= of the instance changes it, durations=given keeps what is there"
+        ) from None
+    kinds = Counter(part.dtype for op in graph.ops for part in _work(op))
+    stated = {
+        "device": machine.device,
+        "dtypes": [dtype for dtype, _ in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))],
+        "given": sum(not _work(op) for op in graph.ops),
+    }
+    return replace(graph, ops=ops, provenance={**graph.provenance, "durations": stated}, source=None)
+
+
+class OfQuestion(str):
+    """A machine whose durations a graph gets because a question names it, if the graph states its work."""
+
+
+def device_of(asked: object, graph: Graph, node: object, where: str) -> tuple[Machine | None, dict[str, str]]:
+    """Return the machine that option ``durations`` names, None if durations stay, and the option as text.
+
+    Parameters
+    ----------
+    asked
+        Name or file of a machine, `OfQuestion` or `GIVEN`; None: nothing is asked.
+    node
+        Option ``node``: durations of sockets stay.
+    """
+    if asked is None or asked == GIVEN:
+        return None, {} if asked is None else {"durations": GIVEN}
+    socket = str(node).partition("-")[0] in ("optane", "cxl")
+    if isinstance(asked, OfQuestion) and (socket or not graph.states_work):
+        return None, {}
+    if not isinstance(asked, str | os.PathLike):
+        expected = "expected a machine with rates, or given"
+        raise InstanceError(f"instance {where!r}, option durations: found {asked!r}, {expected}")
+    if socket:
+        raise InstanceError(
+            f"instance {where!r}: found durations={asked} and node={node}, whose durations are the socket's; "
+            "expected one of the two"
+        )
+    return load_machine(asked), {"durations": os.fsdecode(asked)}
+
+
+def on_device(graph: Graph, machine: Machine | None, before: Graph | None = None) -> Graph:
+    """Return a graph with durations of a machine, if there is one.
+
+    Parameters
+    ----------
+    before
+        What it was made of, with such durations already: what states no work any more, such as stages, has
+        them, too.
+    """
+    if machine is None or graph is before:
+        return graph
+    if graph.states_work or before is None:
+        return with_durations(graph, machine)
+    return replace(graph, provenance={**graph.provenance, "durations": before.provenance["durations"]})
+
+
+def foreign_durations(graph: Graph, machine: Machine) -> str:
+    """Return in one line why durations are not those of a machine's device; empty if they are, or unknown.
+
+    Of a machine without rates the device is the one that its name begins with.
+    """
+    rated, device = machine.compute is not None, graph.device
+    if device is None or device == machine.device:
+        return ""
+    if not rated and machine.name.startswith(device.partition(" ")[0]):
+        return ""
+    if not rated:
+        step = "add a [compute] table to its file, or durations=MACHINE to the instance"
+    elif graph.states_work:
+        step = f"durations={machine.name} takes those of its device"
+    else:
+        step = "ops state no work; load the network from ONNX, a generator or torch, or measure it"
+    return f"durations are {graph.durations}, not of machine {machine.name!r}: {step}"
+
+
+def _work(op: Op) -> tuple[Work, ...]:
+    return (*op.work, *(part for mode in op.modes for part in mode.work))
+
+
+def _timed(op: Op, rates: Rates) -> Op:
+    """Return the op with the durations of its work."""
+
+    def timed(mode: Mode) -> Mode:
+        work = mode.work or op.work
+        return replace(mode, duration_ns=rates.duration_ns(work)) if work else mode
+
+    modes = tuple(timed(mode) for mode in op.modes)
+    duration = rates.duration_ns(op.work) if op.work else op.duration_ns
+    return replace(op, duration_ns=duration, modes=modes)
