@@ -10,6 +10,7 @@ from ..models.errors import InstanceError
 from ..models.graph import Graph, Mode, Op, Work
 from ..models.machine import Machine, Rates
 from .machines import load_machine, rated_machines
+from .transforms.roofline import PEAK
 
 GIVEN = "given"
 """The option's value that keeps durations as they are, also where the machine states rates."""
@@ -49,7 +50,8 @@ def with_durations(graph: Graph, machine: Machine) -> Graph:
         raise InstanceError(
             f"{where}, {error}; dtype= of the instance changes it, durations=given keeps what is there"
         ) from None
-    kinds = Counter(part.dtype for op in graph.ops for part in _work(op))
+    kernels = [part for op in graph.ops for part in _work(op)]
+    kinds = Counter(part.dtype for part in kernels if part.multiply_adds) or Counter(x.dtype for x in kernels)
     stated = {
         "device": machine.device,
         "dtypes": [dtype for dtype, _ in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))],
@@ -102,6 +104,11 @@ def on_device(graph: Graph, machine: Machine | None, before: Graph | None = None
     if graph.states_work or before is None:
         return with_durations(graph, machine)
     return replace(graph, provenance={**graph.provenance, "durations": before.provenance["durations"]})
+
+
+def at_peak_rates(graph: Graph) -> Graph:
+    """Return a graph in a data type that was asked for with durations of the reference machine in it."""
+    return with_durations(graph, PEAK) if graph.states_work else graph
 
 
 def foreign_durations(graph: Graph, machine: Machine) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Accounting, Graph
+from ...models.op import DTYPES
 from ...models.opt import OPT
 from ..formats.strict_json import nearest
 from ..options import Parameter, Value, typed_options
@@ -20,6 +21,7 @@ from .backprop_chain import backprop_chain
 from .backward import training_graph
 from .builder import DATA, SEED, SIZES
 from .cells import cell_network
+from .data_type import in_dtype
 from .extent import check_extent
 from .flexgen import flexgen
 from .hios import hios
@@ -53,10 +55,12 @@ _MOST = 10**6
 _N = Parameter(32, "number of ops", least=1, most=_MOST)
 _BATCH = Parameter(1, "size of the batch", least=1, most=_MOST)
 _WEIGHTS = Parameter(False, "keep the bytes of the weights")
+_DTYPE = Parameter("fp32", "data type of values and arithmetic", choices=tuple(DTYPES))
 _IMAGE = {
     "image": Parameter(32, "side of the image", least=1, most=_MOST),
     "batch": _BATCH,
     "weights": _WEIGHTS,
+    "dtype": _DTYPE,
 }
 _ACCOUNTING = {"accounting": Parameter("coexist", "how memory counts", choices=tuple(map(str, Accounting)))}
 _COMMON = {**_ACCOUNTING, "train": Parameter(False, "forward and backward")}
@@ -306,6 +310,7 @@ FAMILIES: dict[str, Family] = {
         vocab=Parameter(32_000, "size of the vocabulary", least=1, most=_MOST),
         split=Parameter(False, "with train=1: gradients of weights are ops of their own"),
         weights=_WEIGHTS,
+        dtype=_DTYPE,
     ),
 }
 """The families by name, with what the arguments of their functions mean."""
@@ -342,13 +347,17 @@ def generate(family: str, **options: object) -> Graph:
     values = typed_options(options, entry.parameters, where)
     _check_together(values, where)
     check_extent(family, values, where)
-    own = {k: v for k, v in values.items() if k not in ("train", "accounting", "weights", "split")}
+    own = {k: v for k, v in values.items() if k not in ("train", "accounting", "weights", "split", "dtype")}
     graph = entry.function(**own)
+    dtype = str(values.get("dtype", _DTYPE.default))
+    if dtype != _DTYPE.default:
+        graph = in_dtype(graph, dtype)
     if values.get("train"):
         graph = training_graph(graph, split=bool(values.get("split")))
     if values.get("weights") is False:
         graph = graph.drop({"weight"})
-    full = Spec("gen", family, {key: _text(value) for key, value in values.items()})
+    stated = {key: v for key, v in values.items() if key != "dtype" or v != _DTYPE.default}
+    full = Spec("gen", family, {key: _text(value) for key, value in stated.items()})
     changed = {k: _text(v) for k, v in values.items() if v != entry.parameters[k].default}
     graph = replace(
         graph,

@@ -25,6 +25,9 @@ DATA = Parameter("op", "one tensor for each op, or one for each edge", choices=(
 class Builder:
     """A forward graph in the making; tensors and ops are appended in reference order."""
 
+    dtype = "fp32"
+    """Data type of the arithmetic of layers."""
+
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self.ops: list[Op] = []
@@ -94,7 +97,7 @@ class Builder:
             operands.append(self.tensor(f"{name}.weight", weight, "weight"))
         out = self.tensor(name, nbytes)
         traffic = sum(self.tensors[t].nbytes for t in (*operands, out))
-        work = Work(nbytes=traffic, multiply_adds=multiply_adds)
+        work = Work(nbytes=traffic, multiply_adds=multiply_adds, dtype=self.dtype)
         self.op(name, kind, operands, (out,), duration_ns(traffic, multiply_adds), (work,))
         return out
 

@@ -39,6 +39,7 @@ NETWORKS = ("mobilenet-v2", "wide-kernels", "mobilenet-v1", "ds-cnn")
 def tinyml(*, network: str, width: int, image: int, classes: int) -> Graph:
     """Return a network at so many percent of its width; ``ds-cnn`` has no image and no width."""
     net = NetworkBuilder(1, value_bytes=1)
+    net.dtype = "int8"
     if network == "ds-cnn":
         x = _keywords(net)
     elif network == "mobilenet-v1":

@@ -26,11 +26,14 @@ from typing import Any
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph
+from ...models.op import check_dtype
+from ..durations import at_peak_rates
 from .backward import BackwardPass, differentiable_storages
 from .dependence import check_order
 from .dimensions import Sized, size_model
+from .element_types import STORED
 from .forward import Draft, ForwardPass
-from .network import Network, build_network
+from .network import Network, build_network, stored_as
 from .reading import find_model, light_models, read_model, require_onnx
 
 __all__ = ["light_models", "load_onnx"]
@@ -46,6 +49,7 @@ def load_onnx(
     conv: str = "",
     branch: str = "",
     bodies: str = "least",
+    dtype: str = "",
 ) -> Graph:
     """Return the computation graph of an ONNX model.
 
@@ -68,6 +72,10 @@ def load_onnx(
     bodies
         ``"least"``: the bodies of control flow take the least peak of all their orders; ``"file"``: the peak
         of the order in the file.
+    dtype
+        Data type of floating-point values and of arithmetic, one of `lowtide.models.op.DTYPES`; without it,
+        the model's types and fp32. Integers, truth values, masks, the loss, statistics that training saves in
+        32 bits, and workspaces of algorithms keep their sizes.
 
     Raises
     ------
@@ -89,10 +97,13 @@ def load_onnx(
     check_order(model.graph, where)
     sized = size_model(model, where, batch, dims or {}, branch)
     network = build_network(sized, where, train=train, branch=branch)
+    if dtype:
+        check_dtype(dtype, f"{where}, option dtype")
+        network = stored_as(network, STORED[dtype])
     if train:
         _refuse_control_flow(network, where)
     wanted = differentiable_storages(network, where) if train else set()
-    draft = Draft(algorithms=conv == "modes", reorder=bodies == "least")
+    draft = Draft(algorithms=conv == "modes", reorder=bodies == "least", dtype=dtype or "fp32")
     forward = ForwardPass(network, draft, train=train)
     if train:
         BackwardPass(forward, wanted)
@@ -103,6 +114,7 @@ def load_onnx(
         *(f"{k}{v}" for k, v in options.items() if v),
         *["modes"] * bool(conv),
         branch,
+        dtype,
     ]
     graph = Graph(
         name="-".join(filter(None, words)),
@@ -112,9 +124,11 @@ def load_onnx(
             **_provenance(where, sized, network, dims or {}, train=train),
             **({"conv": conv} if conv else {}),
             **({"branch": branch} if branch else {}),
+            **({"dtype": dtype} if dtype else {}),
             **_control_flow(network, bodies),
         },
     )
+    graph = at_peak_rates(graph) if dtype else graph
     return graph if weights else graph.drop({"weight"})
 
 

@@ -61,7 +61,8 @@ class Saved:
 
     def nbytes(self, node: Node, values: Mapping[str, KnownValue]) -> int:
         """Return its size for one node."""
-        width = self.bytes_each or max(4, BITS[values[node.inputs[0]].element_type] // 8)
+        value = values[node.inputs[0]]
+        width = self.bytes_each or max(4, BITS[value.stored or value.element_type] // 8)
         return EXTENTS[self.extent](node, values) * width
 
 

@@ -40,6 +40,16 @@ BITS = {
 TRAINABLE = frozenset({"FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE"})
 """The element types that gradients exist for."""
 
+STORED = {
+    "fp32": "FLOAT",
+    "tf32": "FLOAT",
+    "bf16": "BFLOAT16",
+    "fp16": "FLOAT16",
+    "fp8": "FLOAT8E4M3FN",
+    "int8": "INT8",
+}
+"""Data type of arithmetic -> the element type that its values are stored as."""
+
 
 def type_name(code: int, where: str) -> str:
     """Return the name of the element type with this number in ``onnx.TensorProto.DataType``.

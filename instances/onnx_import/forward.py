@@ -40,11 +40,14 @@ class Draft:
         Convolutions have a mode for each algorithm.
     reorder
         The bodies of control flow run in the order of the least peak, instead of that of the file.
+    dtype
+        Data type of the arithmetic.
     """
 
-    def __init__(self, *, algorithms: bool = False, reorder: bool = True) -> None:
+    def __init__(self, *, algorithms: bool = False, reorder: bool = True, dtype: str = "fp32") -> None:
         self.algorithms = algorithms
         self.reorder = reorder
+        self.dtype = dtype
         self.tensors: list[Tensor] = []
         self.ops: list[Op] = []
 
@@ -85,7 +88,7 @@ class Draft:
             for r in dict.fromkeys(overwrites)
             if r != w and self.tensors[r].nbytes == self.tensors[w].nbytes
         ]
-        ways = () if conv is None else modes(conv, part, moved)
+        ways = () if conv is None else modes(conv, part, moved, self.dtype)
         only = ways[0] if len(ways) == 1 else None
         self.ops.append(
             Op(
@@ -97,7 +100,7 @@ class Draft:
                 writes=written,
                 inplace=tuple(pairs),
                 modes=() if only else ways,
-                work=only.work if only else (Work(nbytes=moved, multiply_adds=work),),
+                work=only.work if only else (Work(nbytes=moved, multiply_adds=work, dtype=self.dtype),),
             )
         )
         return len(self.ops) - 1
@@ -179,7 +182,7 @@ class ForwardPass:
             convolution(node, values) if self.draft.algorithms else None,
         )
         if node.bodies:
-            self.draft.ops[-1] = _with_bodies(self.draft.ops[-1], node, values, reorder=self.draft.reorder)
+            self.draft.ops[-1] = _with_bodies(self.draft.ops[-1], node, values, self.draft)
 
     def _replaceable(self, node: Node) -> list[str]:
         """Return the operands whose place the output may take."""
@@ -195,13 +198,13 @@ class ForwardPass:
         ]
 
 
-def _with_bodies(op: Op, node: Node, values: Mapping[str, KnownValue], *, reorder: bool) -> Op:
+def _with_bodies(op: Op, node: Node, values: Mapping[str, KnownValue], outer: Draft) -> Op:
     """Return the op of a node of control flow with workspace and duration of the bodies.
 
     Workspace and what the op writes in each iteration are what the largest body needs; the outer graph
     holds the rest: what the body captures, initial values, and what a Loop or Scan collects.
     """
-    drafts = [_draft_of(body, reorder=reorder) for body in node.bodies]
+    drafts = [_draft_of(body, outer) for body in node.bodies]
     peak = max(_peak_of(body, draft) for body, draft in zip(node.bodies, drafts, strict=True))
     busy, longest = max((sum(inner.duration_ns for inner in draft.ops), k) for k, draft in enumerate(drafts))
     written = sum(values[name].nbytes for name in node.carried)
@@ -217,9 +220,9 @@ def _with_bodies(op: Op, node: Node, values: Mapping[str, KnownValue], *, reorde
     )
 
 
-def _draft_of(body: Body, *, reorder: bool) -> Draft:
+def _draft_of(body: Body, outer: Draft) -> Draft:
     """Return the tensors and ops of a body; what the outer graph holds has no bytes."""
-    draft = Draft(reorder=reorder)
+    draft = Draft(reorder=outer.reorder, dtype=outer.dtype)
     index = ForwardPass(body.network, draft, train=False).index
     for name, t in index.items():
         if name in body.borrowed:

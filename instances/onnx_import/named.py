@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph
+from ...models.op import DTYPES
 from ..formats.strict_json import nearest, show
 from ..options import Parameter, typed_options
 from ..spec import Spec
@@ -20,6 +21,7 @@ _OPTIONS = {
     "conv": Parameter("", "a mode for each algorithm of a convolution", choices=("modes",)),
     "branch": Parameter("", "the branch of each If whose condition is not known", choices=BRANCHES),
     "bodies": Parameter("least", "order of the bodies of control flow", choices=("least", "file")),
+    "dtype": Parameter("", "data type of floating-point values and arithmetic", choices=tuple(DTYPES)),
 }
 _DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
 
@@ -34,7 +36,7 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
     dims
         Sizes of symbolic dimensions by name.
     **options
-        ``batch``, ``train``, ``weights``, ``conv``, ``branch`` and ``bodies`` of `load_onnx`; any
+        ``batch``, ``train``, ``weights``, ``conv``, ``branch``, ``bodies`` and ``dtype`` of `load_onnx`; any
         other is a symbolic dimension.
 
     Raises
@@ -63,4 +65,5 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
         conv=str(values["conv"]),
         branch=str(values["branch"]),
         bodies=str(values["bodies"]),
+        dtype=str(values["dtype"]),
     )

@@ -17,6 +17,7 @@ from .control_flow import carried_by, fresh, iterations, outputs_of
 from .dependence import SHAPE_ONLY, captured_by, captured_names, is_dynamic, operator, real_inputs
 from .dependence import bodies as bodies_in
 from .dimensions import Sized
+from .element_types import TRAINABLE
 from .inference import body_of, returned_by
 from .reading import require_onnx
 from .shapes import KnownValue, constant_contents
@@ -113,6 +114,22 @@ class Network:
     trainable: frozenset[str]
     views: int
     dead: int
+
+
+def stored_as(network: Network, element_type: str) -> Network:
+    """Return the network with all floating-point values stored as another type, in its bodies, too."""
+    values = {
+        name: replace(value, stored=element_type) if value.element_type in TRAINABLE else value
+        for name, value in network.values.items()
+    }
+    nodes = (
+        replace(
+            node,
+            bodies=tuple(replace(x, network=stored_as(x.network, element_type)) for x in node.bodies),
+        )
+        for node in network.nodes
+    )
+    return replace(network, values=values, nodes=tuple(nodes))
 
 
 def build_network(sized: Sized, where: str, *, train: bool, branch: str = "") -> Network:

@@ -29,11 +29,12 @@ _GROWING = frozenset({"ConstantOfShape", "Expand", "Range", "Tile"})
 
 @dataclass(frozen=True)
 class KnownValue:
-    """A value of an ONNX graph: what its name stands for."""
+    """A value of an ONNX graph: what its name stands for, and the type that it is stored as, if another."""
 
     name: str
     shape: tuple[int, ...]
     element_type: str
+    stored: str = ""
 
     @cached_property
     def elements(self) -> int:
@@ -43,7 +44,7 @@ class KnownValue:
     @cached_property
     def nbytes(self) -> int:
         """Size in bytes."""
-        return size_in_bytes(self.shape, self.element_type)
+        return size_in_bytes(self.shape, self.stored or self.element_type)
 
 
 def infer_once(

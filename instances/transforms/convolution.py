@@ -154,7 +154,7 @@ def algorithms(conv: Convolution, part: str) -> Iterator[Algorithm]:
     yield Algorithm("Winograd F(4 x 4, 3 x 3)", 36 * tiles * c * k + transforms, values * VALUE_BYTES)
 
 
-def modes(conv: Convolution, part: str, nbytes: int) -> tuple[Mode, ...]:
+def modes(conv: Convolution, part: str, nbytes: int, dtype: str = "fp32") -> tuple[Mode, ...]:
     """Return a mode for each algorithm that no other one beats in both workspace and time, by workspace.
 
     Parameters
@@ -163,6 +163,8 @@ def modes(conv: Convolution, part: str, nbytes: int) -> tuple[Mode, ...]:
         As of `algorithms`.
     nbytes
         Bytes of the op's operands.
+    dtype
+        Data type of the arithmetic; workspaces have 32-bit values all the same.
     """
     found: list[Mode] = []
     for workspace, ns, moved, instructions in sorted(
@@ -171,7 +173,7 @@ def modes(conv: Convolution, part: str, nbytes: int) -> tuple[Mode, ...]:
         for moved in [nbytes + 2 * x.workspace]
     ):
         if not found or ns < found[-1].duration_ns:
-            work = Work(nbytes=moved, multiply_adds=instructions)
+            work = Work(nbytes=moved, multiply_adds=instructions, dtype=dtype)
             found.append(Mode(duration_ns=ns, workspace=workspace, work=(work,)))
     return tuple(found)
 

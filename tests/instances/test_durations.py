@@ -21,6 +21,7 @@ from lowtide.instances.load_plan import load_plan
 from lowtide.instances.machines import rated_machines
 from lowtide.instances.machines.written import write_machine
 from lowtide.instances.spec import relative_spec
+from lowtide.instances.transforms.roofline import PEAK
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import PEAK_DEVICE, Graph, Op, Work
 from lowtide.models.machine import Machine, Rates
@@ -309,3 +310,48 @@ def test_rates_are_checked_where_they_are_made() -> None:
             processors=Machine.single().processors,
             compute=3,  # type: ignore[arg-type]
         )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_generated_networks_in_a_data_type_have_values_of_its_size_and_its_rates(dtype: str) -> None:
+    spec = "gen:transformer?layers=1&d_model=32&heads=2&vocab=50&seq=8&weights=1"
+    before, after = lt.load(spec), lt.load(f"{spec}&dtype={dtype}")
+    for old, new in zip(before.tensors, after.tensors, strict=True):
+        assert new.nbytes == (old.nbytes if old.name == "tokens" else old.nbytes * DTYPES[dtype] // 4)
+    assert PEAK.compute is not None
+    for old_op, op in zip(before.ops, after.ops, strict=True):
+        (work,), (earlier,) = op.work, old_op.work
+        assert work.nbytes == sum(after.tensors[t].nbytes for t in (*op.reads, *op.writes))
+        assert (work.dtype, work.multiply_adds) == (dtype, earlier.multiply_adds)
+        assert op.duration_ns == PEAK.compute.duration_ns(op.work)
+    assert after.durations == f"roofline of {PEAK_DEVICE}, {dtype}"
+    assert (after == before) == (dtype in ("fp32", "tf32"))  # here no op is limited by arithmetic
+    assert "dtype" not in before.provenance["source"]
+    trained = lt.load(f"{spec}&train=1&dtype={dtype}&durations=tpu-v5e", durations="h200-141g")
+    assert trained.durations == f"roofline of h200-141g, {dtype}"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_onnx_networks_in_a_data_type_have_values_of_its_size(dtype: str) -> None:
+    pytest.importorskip("onnx")
+    spec = "onnx:squeezenet?train=1&weights=1"
+    before, after = lt.load(spec), lt.load(f"{spec}&dtype={dtype}")
+    kept = 0
+    for old, new in zip(before.tensors, after.tensors, strict=True):
+        assert new.nbytes in (old.nbytes, old.nbytes * DTYPES[dtype] // 4)
+        kept += new.nbytes == old.nbytes
+    assert kept < 10 or DTYPES[dtype] == 4
+    assert {part.dtype for op in after.ops for part in op.work} == {dtype}
+    assert [op.work[0].multiply_adds for op in after.ops] == [op.work[0].multiply_adds for op in before.ops]
+    assert after.name == f"{before.name}-{dtype}"
+    assert after.durations == f"roofline of {PEAK_DEVICE}, {dtype}"
+    assert (after == before) == (dtype == "fp32")
+
+
+def test_data_types_that_are_none_are_refused_and_small_networks_state_theirs() -> None:
+    for spec in ("gen:unet?dtype=half", "onnx:squeezenet?dtype=fp64"):
+        with pytest.raises(InstanceError, match=r"option dtype: found .*, expected fp32 or tf32"):
+            lt.load(spec)
+    assert lt.load("gen:tinyml?durations=cortex-m").durations == "roofline of cortex-m, int8"
+    with pytest.raises(InstanceError, match="found arithmetic in bf16, expected one of fp32, int8"):
+        lt.load("gen:unet?depth=1&dtype=bf16&durations=cortex-m")
