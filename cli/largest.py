@@ -54,10 +54,15 @@ def run(args: argparse.Namespace, given: dict[str, object], options: dict[str, s
 
     name: str = args.problem
 
+    noted = False
+
     @lru_cache(2)
     def problem_of(number: int) -> Problem:
+        nonlocal noted
         problem = load_problem(name, args.spec, **{**given, args.largest: number})
-        problem_flags.warn_of_durations(problem, args)
+        if not noted:
+            problem_flags.warn_of_durations(problem, args)
+            noted = True
         return problem
 
     with Progress(quiet=args.quiet, always=args.progress, unit=PROBLEMS[name].unit) as progress:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .checks import as_bytes, check_flag, check_integer, check_type, shown
 from .errors import InstanceError, UsageError
-from .graph import Graph, Mode, Op, Tensor
+from .graph import Graph, Mode, Op, Tensor, Work
 from .texts import nearest
 from .units import parse_duration
 
@@ -99,6 +99,7 @@ class GraphBuilder:
         after: Iterable[str] = (),
         inplace: Mapping[str, str] | None = None,
         modes: Iterable[Mode] = (),
+        work: Iterable[Work] = (),
     ) -> str:
         """Add an op and return its name.
 
@@ -120,6 +121,8 @@ class GraphBuilder:
             By the name of a tensor that it reads, one that it writes and that may reuse its address.
         modes
             The ways to run it, when there are several; `duration` and `workspace` then say nothing.
+        work
+            Its kernels, so that its duration on a device follows (`lowtide.load`, option ``durations``).
 
         Raises
         ------
@@ -145,6 +148,7 @@ class GraphBuilder:
                 after=_places(after, self._op_at, f"{where}, after", "op"),
                 inplace=tuple(zip(old, new, strict=True)),
                 modes=tuple(modes),
+                work=tuple(work),
             )
         )
         self._op_at[name] = len(self._op_at)

@@ -355,3 +355,10 @@ def test_data_types_that_are_none_are_refused_and_small_networks_state_theirs() 
     assert lt.load("gen:tinyml?durations=cortex-m").durations == "roofline of cortex-m, int8"
     with pytest.raises(InstanceError, match="found arithmetic in bf16, expected one of fp32, int8"):
         lt.load("gen:unet?depth=1&dtype=bf16&durations=cortex-m")
+
+
+def test_ops_of_a_builder_state_their_work() -> None:
+    builder = lt.GraphBuilder("mine")
+    builder.op("a", work=[Work(nbytes=2400)])
+    timed = with_durations(builder.build(), load_machine("l4"))
+    assert timed.ops[0].duration_ns == 3010
