@@ -29,7 +29,7 @@ from .storages import is_operator, kind_of, operands, overwritten, storage_of, s
 from .sums import absorbed, sums_in_a_row
 from .tracing import Trace
 from .updates import STATES
-from .work import bytes_moved, bytes_shown, multiply_adds
+from .work import bytes_moved, bytes_shown, dtype_of, multiply_adds
 
 Table = dict[Hashable, Tensor]
 """Storage -> the tensor that it becomes."""
@@ -150,7 +150,7 @@ def _draft(node: Any, made: Sequence[Hashable], terms: Sequence[Any] | None, tab
         kind=kind_of(node),
         reads=tuple(dict.fromkeys(s for x in sources for s in storages(x))),
         writes=tuple(dict.fromkeys((*made, *overwritten(node)))),
-        work=Work(nbytes=moved, multiply_adds=work),
+        work=Work(nbytes=moved, multiply_adds=work, dtype=dtype_of(node)),
         inplace=tuple((s, made[0]) for s in _replaceable(node, sources, table)) if len(made) == 1 else (),
     )
 

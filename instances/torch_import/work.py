@@ -19,6 +19,23 @@ _COUNTED_AS = {
 """Operators without a formula of their own -> those with the same arithmetic and leading arguments."""
 
 
+_DTYPES = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+    "int8": "int8",
+    "uint8": "int8",
+}
+"""Data types of torch -> those of arithmetic; all others count as fp32."""
+
+
+def dtype_of(node: Any) -> str:
+    """Return the data type of an op's arithmetic: that of its first result."""
+    names = [str(tensor.dtype).removeprefix("torch.") for tensor in tensors_of(node)]
+    return _DTYPES.get(names[0], "fp32") if names else "fp32"
+
+
 def bytes_moved(sources: Iterable[Any], node: Any) -> int:
     """Return the bytes that an op reads from its operands and writes: what each view shows, once."""
     return sum(bytes_shown(tensor) for x in (*sources, node) for tensor in tensors_of(x))

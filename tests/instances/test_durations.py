@@ -21,7 +21,7 @@ from lowtide.instances.load_plan import load_plan
 from lowtide.instances.machines import rated_machines
 from lowtide.instances.machines.written import write_machine
 from lowtide.instances.spec import relative_spec
-from lowtide.instances.transforms.roofline import PEAK
+from lowtide.instances.transforms.roofline import PEAK, duration_ns
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import PEAK_DEVICE, Graph, Op, Work
 from lowtide.models.machine import Machine, Rates
@@ -188,9 +188,18 @@ def test_a_machine_without_rates_changes_nothing_and_is_warned_of() -> None:
     assert "add a [compute] table" in foreign_durations(problem.graph, problem.machine)
     assert not foreign_durations(problem.graph, load_machine("a100-40g-pcie3"))
     assert not foreign_durations(lt.load("gen:chain"), problem.machine)
-    sixty = load_problem(lt.Placement, "catalogue:resnet50-train?machine=h100-80g")
-    assert sixty.graph == lt.load("catalogue:resnet50-train")
-    assert "ops state no work" in foreign_durations(sixty.graph, sixty.machine)
+    older = Graph(name="g", tensors=(), ops=(Op(name="a"),), provenance={"durations": "roofline"})
+    assert "ops state no work" in foreign_durations(older, load_machine("h100-80g"))
+
+
+def test_bundled_traces_state_work_that_takes_their_durations_on_the_reference_machine() -> None:
+    graph = lt.load("catalogue:gpt2-small-flash-train")
+    for op in graph.ops:
+        (work,) = op.work
+        assert op.duration_ns == duration_ns(work.nbytes, work.multiply_adds)
+    assert lt.load("catalogue:gpt2-small-flash-train", durations="l4").durations == "roofline of l4, fp32"
+    kept = load_problem(lt.Placement, "catalogue:g10/vit-1280?machine=h100-80g")
+    assert kept.graph == lt.load("catalogue:g10/vit-1280")
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,14 @@ def test_measuring_and_running_say_what_is_missing(
     for command, words in ((measure, ["resnet18"]), (running, plan), (running, [*plan, "--device", "cuda"])):
         assert command(words) == 2
         assert re.fullmatch(r"lowtide: .*the package torch .*lowtide\[torch\]'\n", capsys.readouterr().err)
+
+
+def test_work_has_the_data_type_of_the_module() -> None:
+    torch = pytest.importorskip("torch")
+    from lowtide.instances.torch_import import trace
+
+    for dtype, name in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float16, "fp16")):
+        module = torch.nn.Linear(8, 4, dtype=dtype)
+        graph = trace(module, {"input": torch.ones(2, 8, dtype=dtype)})
+        assert {part.dtype for op in graph.ops for part in op.work} == {name}
+        assert sum(part.multiply_adds for op in graph.ops for part in op.work) == 2 * 8 * 4
