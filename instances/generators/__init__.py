@@ -26,6 +26,8 @@ from .extent import check_extent
 from .flexgen import flexgen
 from .hios import hios
 from .layered import layered
+from .llm import llm
+from .llm.networks import MODELS
 from .psplib import psplib
 from .randwire import randwire
 from .sharded import sharded
@@ -202,6 +204,35 @@ FAMILIES: dict[str, Family] = {
         sp=Parameter(True, "sequence parallelism: what is between the blocks is split by tokens"),
         recompute=Parameter("none", "what runs again in the backward pass", choices=RECOMPUTE),
         working=Parameter(True, "gradients, gathered inputs and sums have bytes"),
+    ),
+    "llm": _task_family(
+        llm,
+        "language or image model of today, layer by layer, on one rank: training, prefill or decoding",
+        model=Parameter("llama-3-8b", "the model", choices=tuple(MODELS)),
+        step=Parameter("train", "what is computed", choices=("train", "prefill", "decode")),
+        layers=Parameter(0, "its first layers, 0 for all", least=0, most=1000),
+        batch=Parameter(1, "sequences or images of a micro-batch", least=1, most=_MOST),
+        seq=Parameter(0, "tokens of each, or before the one decoded; 0: as trained", least=0, most=_MOST),
+        micro=Parameter(1, "micro-batches", least=1, most=10_000),
+        attention=Parameter("flash", "whether scores are kept: flash keeps none", choices=("flash", "eager")),
+        experts=Parameter(
+            "fused", "a layer's experts together, or in ops of their own", choices=("fused", "ops")
+        ),
+        tp=Parameter(1, "tensor degree: ranks that share each layer", least=1, most=64),
+        sp=Parameter(False, "tp ranks share what is between layers, too, by tokens"),
+        pp=Parameter(1, "pipeline degree: stages", least=1, most=1000),
+        stage=Parameter(0, "which stage the rank is of", least=0, most=999),
+        ep=Parameter(1, "expert degree: dp ranks that share the experts", least=1, most=1000),
+        dp=Parameter(1, "data degree: ranks with data of their own", least=1, most=100_000),
+        zero=Parameter(
+            0, "ZeRO, what dp ranks share: AdamW's states, gradients (2), weights (3)", least=0, most=3
+        ),
+        gradients=Parameter("bf16", "numbers of weights' gradients", choices=("bf16", "fp32")),
+        nvlink=Parameter(300, "GB/s of a rank to its tp ranks", least=1, most=_MOST),
+        network=Parameter(50, "GB/s of a rank to other ranks", least=1, most=_MOST),
+        overlap=Parameter(
+            True, "exchanges are for a processor of kind link, others for kind gpu; 0: for any"
+        ),
     ),
     "psplib": _task_family(
         psplib,

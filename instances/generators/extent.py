@@ -8,9 +8,23 @@ from typing import Any
 
 from ...models.errors import InstanceError
 from ...models.opt import OPT
+from .llm.networks import MODELS, LanguageModel
 
 MOST = 1_000_000
 """Largest number of ops and operands of a generated graph; half a minute: some 30 us each."""
+
+
+def _extent_of_llm(x: Mapping[str, Any]) -> int:
+    """Return the extent of `gen:llm`: at most 800 a layer, and for an expert 60 (inference: 16)."""
+    model, micro = MODELS[x["model"]], int(x["micro"])
+    experts = 0
+    if isinstance(model, LanguageModel):
+        layers = int(x["layers"]) or model.layers
+        experts = model.experts // int(x["ep"]) if x["experts"] == "ops" else 0
+    else:
+        layers = int(x["layers"]) or model.plain + model.double + model.single
+    return micro * ((layers + 2) * 800 + layers * experts * (60 if x["step"] == "train" else 16))
+
 
 _EXTENTS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], int]]] = {
     "chain": (("n",), lambda x: 2 * x["n"]),
@@ -27,6 +41,7 @@ _EXTENTS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], int]]] 
         ("n", "layers", "degree"),
         lambda x: x["n"] * (1 + min(x["degree"], x["n"] // x["layers"] + 1)) + x["layers"],
     ),
+    "llm": (("model", "layers", "micro", "experts", "ep"), _extent_of_llm),
     "stages": (("p", "m", "v"), lambda x: 12 * x["p"] * x["m"] * x["v"]),
     "flexgen": (
         ("layers", "new", "batches"),

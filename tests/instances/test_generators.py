@@ -70,6 +70,11 @@ HASHES = {
     "tensor-parallel?sp=0&recompute=selective&layers=3&batch=2": "e85f8d4bea8fd788",
     "tensor-parallel?recompute=full&working=0&tensor=2": "7a9a388628bd3e75",
     "tensor-parallel?tensor=1&layers=1": "4a0b63a4a2887283",
+    "llm": "b2f610499c223d93",
+    "llm?layers=2&tp=4&sp=1&attention=eager": "59d2b615b76a3663",
+    "llm?model=deepseek-v2-lite&layers=2&experts=ops&ep=8&dp=16&zero=3&micro=2": "024477afe67c236e",
+    "llm?model=flux.1-dev&layers=20": "8f662848201a0846",
+    "llm?model=gpt-oss-20b&step=decode": "6168304c3861c42c",
     "tinyml": "d6f814829f1a562f",
     "tinyml?network=wide-kernels&width=50&image=160": "26f4977f08f6f6db",
     "tinyml?network=mobilenet-v1&width=25&classes=2": "67eb12579337a2ec",
@@ -111,7 +116,7 @@ def test_common_properties(family: str) -> None:
     made = {t for t, tensor in enumerate(graph.tensors) if not tensor.initial}
     if family == "tensor-parallel":
         made |= {t for t, tensor in enumerate(graph.tensors) if tensor.initial and tensor.kind == "gradient"}
-    if family == "sharded":  # a whole iteration: states are updated
+    if family in ("sharded", "llm"):  # a whole iteration: states are updated
         made |= {t for t, tensor in enumerate(graph.tensors) if tensor.initial and tensor.kind != "input"}
     assert made == set(writers(graph))
     if family != "stages":  # what is sent there has no bytes

@@ -20,6 +20,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "sp": {"n": 10**6},
     "layered": {"layers": 10**6, "width": 10**6},
     "hios": {"n": 10**6, "layers": 2, "degree": 10**6},
+    "llm": {"model": "deepseek-v3", "experts": "ops", "micro": 2},
     "stages": {"p": 1000, "m": 10**4, "v": 1000},
     "flexgen": {"new": 10**4, "batches": 10**6},
     "assembly": {"grid": "9999999x9999999"},
@@ -55,6 +56,7 @@ def test_estimates_are_no_less_than_what_is_made(family: str, train: bool) -> No
     more: dict[str, dict[str, Any]] = {
         "harpoon": {"levels": 3, "branches": 5},
         "assembly": {"grid": "20x20x5", "leaf": 1},
+        "llm": {"model": "deepseek-v2-lite", "experts": "ops", "layers": 4, "dp": 4, "zero": 3, "tp": 2},
     }
     names, extent = _EXTENTS[family]
     larger = more.get(family) or {name: 3 * (parameters[name].default or 1) for name in names if name != "k"}

@@ -1,0 +1,281 @@
+"""Language and image models: published sizes, sums over ranks, work of a step, and orders that are valid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.estimates.sharding import zero
+from lowtide.instances.generators import generate
+from lowtide.instances.generators.llm.networks import LANGUAGE, MODELS
+from lowtide.models.graph import Graph
+from tests.oracles.brute_force import order_peak
+from tests.oracles.least_peak import least_peak
+
+PARAMETERS = {
+    "llama-3.2-1b": 1_235_814_400,
+    "llama-3.2-3b": 3_212_749_824,
+    "llama-3-8b": 8_030_261_248,
+    "llama-3-70b": 70_553_706_496,
+    "llama-3.1-405b": 405_853_388_800,
+    "mixtral-8x7b": 46_702_792_704,
+    "deepseek-v3": 671_026_404_352,
+    "deepseek-v2-lite": 15_706_484_224,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "gpt-oss-20b": 20_914_757_184,
+    "flux.1-dev": 11_901_408_320,
+    "dit-xl-2": 675_129_632 - 256 * 1152,  # without the fixed table of positions
+}
+"""Published numbers of parameters."""
+
+CACHE = {
+    "llama-3.2-1b": 32_768,
+    "llama-3.2-3b": 114_688,
+    "llama-3-8b": 131_072,
+    "llama-3-70b": 327_680,
+    "llama-3.1-405b": 516_096,
+    "mixtral-8x7b": 131_072,
+    "deepseek-v3": 70_272,
+    "deepseek-v2-lite": 31_104,
+    "qwen3-30b-a3b": 98_304,
+    "gpt-oss-20b": 49_152,  # of a token that every layer attends to
+}
+"""Bytes of a token's keys and values."""
+
+RANKS: list[dict[str, Any]] = [
+    {"model": "llama-3-8b", "micro": 3, "batch": 2},
+    {"model": "llama-3-8b", "attention": "eager"},
+    {"model": "llama-3-8b", "tp": 4, "sp": True, "micro": 2},
+    {"model": "llama-3-8b", "pp": 2, "micro": 3, "layers": 5},
+    {"model": "llama-3-8b", "pp": 2, "stage": 1, "micro": 3, "layers": 5},
+    {"model": "deepseek-v3", "layers": 4, "pp": 3, "stage": 1, "micro": 1},
+    {"model": "deepseek-v2-lite", "experts": "ops", "ep": 4, "dp": 8, "tp": 2, "micro": 2, "zero": 3},
+    {"model": "mixtral-8x7b", "experts": "ops", "gradients": "fp32", "ep": 2, "dp": 2, "zero": 2, "micro": 2},
+    {"model": "gpt-oss-20b", "attention": "eager", "dp": 4, "zero": 1},
+    {"model": "qwen3-30b-a3b", "dp": 2, "tp": 2},
+    {"model": "flux.1-dev", "layers": 21, "tp": 2, "dp": 2, "zero": 3, "attention": "eager"},
+    {"model": "dit-xl-2", "batch": 3, "micro": 2},
+    {"model": "llama-3.2-1b", "dp": 2, "zero": 3, "micro": 2},
+    {"model": "deepseek-v3", "step": "decode", "layers": 4, "experts": "ops", "ep": 2, "dp": 2},
+    {"model": "gpt-oss-20b", "step": "decode", "tp": 2},
+    {"model": "llama-3-8b", "step": "prefill", "pp": 2, "stage": 1},
+    {"model": "flux.1-dev", "step": "prefill", "layers": 21},
+]
+
+
+def rank(**options: Any) -> Graph:
+    return generate("llm", **{"layers": 2, "seq": 64, **options})
+
+
+def nbytes(graph: Graph, kind: str) -> int:
+    return sum(x.nbytes for x in graph.tensors if x.kind == kind)
+
+
+def operations(graph: Graph, kinds: str | tuple[str, ...]) -> int:
+    ops = (op for op in graph.ops if op.kind.startswith(kinds))
+    return sum(2 * work.multiply_adds * work.times for op in ops for work in op.work)
+
+
+@pytest.mark.parametrize("model", PARAMETERS)
+def test_parameters_are_those_published(model: str) -> None:
+    assert set(PARAMETERS) == set(MODELS)
+    assert nbytes(generate("llm", model=model, step="prefill"), "weight") == 2 * PARAMETERS[model]
+
+
+@pytest.mark.parametrize("model", CACHE)
+def test_decoding_reads_keys_and_values_of_all_layers(model: str) -> None:
+    graph = generate("llm", model=model, step="decode", seq=100, batch=3)
+    read = {t for op in graph.ops for t in op.reads}
+    before = [t for t, x in enumerate(graph.tensors) if x.kind == "state" and x.initial]
+    assert set(CACHE) == set(LANGUAGE)
+    assert len(before) == LANGUAGE[model].layers
+    assert read.issuperset(before)
+    assert sum(graph.tensors[t].nbytes for t in before) == 3 * 100 * CACHE[model]
+    new = [x for x in graph.tensors if x.kind == "state" and not x.initial]
+    assert sum(x.nbytes for x in new) == 3 * CACHE[model]
+    assert all(x.final for x in new)
+    prefilled = generate("llm", model=model, step="prefill", seq=100, batch=3)
+    assert nbytes(prefilled, "state") == 3 * 100 * CACHE[model]
+
+
+def test_a_window_bounds_the_tokens_that_every_other_layer_reads() -> None:
+    graph = rank(model="gpt-oss-20b", step="decode", seq=1000)
+    kv = [x.nbytes for x in graph.tensors if x.name.endswith("kv")]
+    assert kv == [127 * 2048, 1000 * 2048]
+
+
+def whole(model: str, sizes: Iterable[tuple[str, int]], options: dict[str, Any]) -> Fraction:
+    """Return the bytes of all ranks of a stage; a weight that several ranks have counts once."""
+    total, tp = Fraction(0), options.get("tp", 1)
+    for name, size in sizes:
+        _, _, weight = name.partition(".")
+        copies = tp if "norm" in weight or weight.startswith(("router", "q_a", "kv_a", "r.")) else 1
+        is_expert = weight.startswith(("experts.", "e")) and weight != "expand"
+        total += Fraction(size * tp * (options.get("ep", 1) if is_expert else 1), copies)
+    return total
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "llama-3-8b", "tp": 8},
+        {"model": "llama-3-8b", "tp": 2, "pp": 3},
+        {"model": "llama-3-70b", "tp": 8, "pp": 4},
+        {"model": "llama-3.1-405b", "tp": 8, "pp": 16},
+        {"model": "mixtral-8x7b", "tp": 2, "ep": 8, "dp": 8},
+        {"model": "mixtral-8x7b", "tp": 2, "ep": 8, "dp": 16, "experts": "ops"},
+        {"model": "deepseek-v3", "pp": 16, "ep": 64, "dp": 128},
+        {"model": "deepseek-v3", "tp": 4, "ep": 8, "dp": 8, "pp": 2},
+        {"model": "qwen3-30b-a3b", "tp": 4, "ep": 16, "dp": 16},
+    ],
+    ids=str,
+)
+def test_weights_of_all_ranks_are_the_model(options: dict[str, Any]) -> None:
+    total = Fraction(0)
+    for stage in range(options.get("pp", 1)):
+        graph = generate("llm", **options, step="prefill", stage=stage)
+        sizes = [(x.name, x.nbytes) for x in graph.tensors if x.kind == "weight"]
+        total += whole(options["model"], sizes, options)
+    assert total == 2 * PARAMETERS[options["model"]]
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_states_of_a_rank_are_those_of_zero(stage: int) -> None:
+    graph = generate("llm", model="llama-3-8b", dp=64, zero=stage, seq=64)
+    states = zero(PARAMETERS["llama-3-8b"], 64, stage)
+    buffers = [x.nbytes for x in graph.tensors if x.name.endswith(".grad")]
+    assert nbytes(graph, "weight") == states.parameters
+    assert sum(buffers) == states.gradients
+    assert nbytes(graph, "state") == states.optimizer
+
+
+@pytest.mark.parametrize("model", LANGUAGE)
+def test_a_step_has_six_operations_for_each_parameter_in_use_and_token(model: str) -> None:
+    """Parameters in use: without the table of embeddings, which is not multiplied, and idle experts."""
+    shape = LANGUAGE[model]
+    graph = generate("llm", model=model, seq=512, batch=2)
+    n = PARAMETERS[model] - (0 if shape.tied else shape.vocab * shape.width)
+    if shape.experts:
+        idle = (shape.layers - shape.dense) * (shape.experts - shape.top)
+        n -= idle * 3 * shape.width * shape.expert
+    assert operations(graph, "Linear") == pytest.approx(6 * n * 1024, rel=0.002)
+    if model in ("llama-3.2-1b", "llama-3-70b", "llama-3.1-405b"):
+        assert operations(graph, "Linear") == pytest.approx(6 * PARAMETERS[model] * 1024, rel=0.05)
+
+
+def test_operations_of_ranks_and_micro_batches_add_up() -> None:
+    one = operations(rank(batch=4), ("Linear", "Flash"))
+    assert one == operations(rank(micro=4), ("Linear", "Flash"))
+    assert one == 4 * operations(rank(batch=4, tp=4), ("Linear", "Flash"))
+    stages = [rank(batch=4, pp=2, stage=stage) for stage in range(2)]
+    assert one == sum(operations(graph, ("Linear", "Flash")) for graph in stages)
+    fused, single = (rank(model="qwen3-30b-a3b", experts=x) for x in ("fused", "ops"))
+    assert operations(fused, "Linear") == operations(single, "Linear")
+
+
+def test_attention_attends_to_earlier_tokens_alone_and_eager_to_all() -> None:
+    flash, eager = rank(step="prefill", layers=1), rank(step="prefill", layers=1, attention="eager")
+    assert operations(flash, "Flash") == 4 * 4096 * 64 * 65 // 2
+    assert operations(eager, "MatMul") == 4 * 4096 * 64 * 64
+    scores = [x.nbytes for x in rank(layers=1, attention="eager").tensors if "softmax" in x.name]
+    assert scores == [2 * 32 * 64 * 64, 2 * 32 * 64 * 64]  # and their gradient
+
+
+@pytest.mark.parametrize("options", RANKS, ids=str)
+def test_graphs_are_whole(options: dict[str, Any]) -> None:
+    graph = rank(**options)
+    assert graph == rank(**options)
+    for named in (graph.ops, graph.tensors):
+        assert not [name for name, n in Counter(x.name for x in named).items() if n > 1]
+    written: set[int] = set()
+    for op in graph.ops:
+        for t in op.writes:
+            x = graph.tensors[t]
+            # Only sums in place, optimizers and gathered weights write what has content.
+            fresh = t not in written and not x.initial
+            assert fresh or t in op.reads or op.kind == "adamw", (op.name, x.name)
+        written.update(op.writes)
+        assert (op.kind in EXCHANGES) == (op.all_modes[0].processors == ("link",))
+        assert bool(op.work) == (op.kind not in EXCHANGES)
+    read = {t for op in graph.ops for t in op.reads}
+    idle = options.get("step") == "decode" and options.get("experts") == "ops"
+    for t, x in enumerate(graph.tensors):
+        assert x.initial == (t not in written) or x.kind in ("weight", "state")
+        assert (t in read) != (x.kind == "output") or (idle and x.kind == "weight")
+    if options.get("step", "train") == "train":
+        updated = {t for op in graph.ops if op.kind == "adamw" for t in op.writes}
+        assert updated == {t for t, x in enumerate(graph.tensors) if x.kind in ("weight", "state")}
+
+
+EXCHANGES = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all", "send", "receive")
+
+
+def test_ops_of_micro_batches_are_in_the_order_of_1f1b() -> None:
+    graph = rank(layers=6, pp=3, stage=1, micro=4)
+    ends = {
+        f"l2.{op}@{j}": f"{which}{j}" for which, op in (("F", "x2"), ("B", "norm1.back")) for j in range(4)
+    }
+    passes = [ends[op.name] for op in graph.ops if op.name in ends]
+    assert passes == ["F0", "F1", "B0", "F2", "B1", "F3", "B2", "B3"]
+
+
+def test_without_overlap_ops_run_on_any_processor() -> None:
+    with_kinds, without = rank(tp=2), rank(tp=2, overlap=0)
+    assert all(not op.modes for op in without.ops)
+    assert [op.duration_ns for op in without.ops] == [op.all_modes[0].duration_ns for op in with_kinds.ops]
+
+
+def test_exchanges_take_the_time_of_a_ring() -> None:
+    ops = {op.name: op.duration_ns for op in rank(layers=1, tp=4, dp=2, nvlink=100, network=10).ops}
+    hidden, parameters = 2 * 64 * 4096, 2 * 4096 + (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336) // 4
+    assert ops["l0.o.reduce"] == -(-2 * hidden * 3 // 4 // 100)
+    assert ops["l0.reduce.2"] == -(-2 * parameters // 10)
+
+
+def test_peaks_agree_with_an_independent_calculation() -> None:
+    for options in ({}, {"attention": "eager", "micro": 2}, {"model": "mixtral-8x7b", "experts": "ops"}):
+        graph = rank(layers=1, **options)
+        reference = lt.solve(lt.Peak(graph), "reference").objective
+        assert reference == order_peak(graph, range(len(graph.ops)))
+    graph = rank(layers=1, step="prefill", model="mixtral-8x7b")
+    result = lt.solve(lt.Peak(graph))
+    assert result.status is lt.Status.OPTIMAL
+    assert result.objective == least_peak(graph)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"tp": 16},
+            "tp: found 16, which does not divide the heads of keys and values, 8, expected one of 1, 2",
+        ),
+        ({"model": "flux.1-dev", "tp": 5}, "tp: found 5, which does not divide the heads, 24"),
+        ({"ep": 2, "dp": 2}, "ep: found 2 for a model without experts, expected 1"),
+        ({"model": "mixtral-8x7b", "ep": 3, "dp": 3}, "ep: found 3, expected a divisor of the 8 experts"),
+        ({"model": "mixtral-8x7b", "ep": 8}, "ep: found 8 with dp=1, expected a divisor of dp, such as dp=8"),
+        ({"model": "dit-xl-2", "step": "decode"}, "step: found decode for an image model, expected train"),
+        ({"step": "decode", "zero": 3}, "zero: found 3 with step=decode, expected 0"),
+        ({"model": "flux.1-dev", "pp": 2}, "pp: found 2 for an image model, expected 1"),
+        ({"model": "llama-3.2-1b", "pp": 2}, "pp: found 2 for a model whose embedding is its head"),
+        ({"pp": 3}, "pp: found 3 stages of 2 layers, expected at most 2"),
+        ({"pp": 2, "stage": 2}, "stage: found 2 with pp=2, expected 0 to 1"),
+        ({"layers": 33}, "layers: found 33, expected at most 32, or 0 for all"),
+        ({"sp": True, "model": "mixtral-8x7b"}, "sp: found 1, expected 0, or step=train of a language model"),
+        ({"sp": True, "tp": 8, "seq": 60}, "sp: found 60 tokens with tp=8, expected a multiple of 8"),
+        (
+            {"model": "qwen3-30b-a3b", "experts": "ops", "seq": 8},
+            "experts: found ops with 64 rows for 128 experts, expected more tokens, or fused",
+        ),
+        ({"model": "llama-3-9b"}, "llama-3-8b"),
+    ],
+    ids=str,
+)
+def test_what_is_impossible_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(lt.InstanceError, match=words):
+        rank(**options)
