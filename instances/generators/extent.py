@@ -23,6 +23,7 @@ def _extent_of_llm(x: Mapping[str, Any]) -> int:
         experts = model.experts // int(x["ep"]) if x["experts"] == "ops" else 0
     else:
         layers = int(x["layers"]) or model.plain + model.double + model.single
+    layers = -(-layers // int(x["pp"]))
     return micro * ((layers + 2) * 800 + layers * experts * (60 if x["step"] == "train" else 16))
 
 
@@ -41,7 +42,7 @@ _EXTENTS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], int]]] 
         ("n", "layers", "degree"),
         lambda x: x["n"] * (1 + min(x["degree"], x["n"] // x["layers"] + 1)) + x["layers"],
     ),
-    "llm": (("model", "layers", "micro", "experts", "ep"), _extent_of_llm),
+    "llm": (("model", "layers", "micro", "experts", "ep", "pp"), _extent_of_llm),
     "stages": (("p", "m", "v"), lambda x: 12 * x["p"] * x["m"] * x["v"]),
     "flexgen": (
         ("layers", "new", "batches"),

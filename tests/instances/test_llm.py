@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,8 @@ CACHE = {
 }
 """Bytes of a token's keys and values."""
 
+PAGE = Path(__file__).parents[2] / "docs" / "llm.md"
+
 RANKS: list[dict[str, Any]] = [
     {"model": "llama-3-8b", "micro": 3, "batch": 2},
     {"model": "llama-3-8b", "attention": "eager"},
@@ -85,6 +88,20 @@ def operations(graph: Graph, kinds: str | tuple[str, ...]) -> int:
 def test_parameters_are_those_published(model: str) -> None:
     assert set(PARAMETERS) == set(MODELS)
     assert nbytes(generate("llm", model=model, step="prefill"), "weight") == 2 * PARAMETERS[model]
+
+
+def test_the_page_has_these_numbers() -> None:
+    rows = [line.split("|") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    models = [row for row in rows if row[1].strip(" `") in MODELS]
+    shown = {row[1].strip(" `"): [cell.strip() for cell in row[2:5]] for row in models}
+    assert shown == {
+        model: [
+            f"{count:,}",
+            f"{CACHE[model]:,}" if model in CACHE else "",
+            f"{len(generate('llm', model=model, seq=64).ops):,}",
+        ]
+        for model, count in PARAMETERS.items()
+    }
 
 
 @pytest.mark.parametrize("model", CACHE)
