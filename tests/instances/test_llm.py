@@ -104,6 +104,18 @@ def test_the_page_has_these_numbers() -> None:
     }
 
 
+def test_weights_and_products_are_those_of_the_network_that_torch_traced() -> None:
+    traced, graph = lt.load("catalogue:llama-1b-train"), generate("llm", model="llama-3.2-1b", seq=1024)
+    tables = 2 * [1024 * 64 * 4]  # of rotary positions
+    theirs = sorted(x.nbytes for x in traced.tensors if x.kind == "weight")
+    assert theirs == sorted([*(2 * x.nbytes for x in graph.tensors if x.kind == "weight"), *tables])
+    forward = sum(op.kind == "Linear" for op in graph.ops)
+    assert forward == sum(op.kind == "LinearWeight" for op in graph.ops)
+    assert (
+        sum(op.kind == "mm" for op in traced.ops) == 3 * forward
+    )  # theirs has as many for gradients of inputs
+
+
 @pytest.mark.parametrize("model", CACHE)
 def test_decoding_reads_keys_and_values_of_all_layers(model: str) -> None:
     graph = generate("llm", model=model, step="decode", seq=100, batch=3)
