@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from math import ceil
 
 from ....models.graph import Graph, Mode, Op, Tensor
+from ....models.machine import Rates
 from ....models.op import Work
-from ...transforms.roofline import duration_ns
+from ...machines import load_machine
 
 NUMBER, ADAMW = 2, 12
 """Bytes of a parameter in bf16, and of its copy and moments in the optimizer."""
+
+DEVICE, DTYPE = "a100-40g", "bf16"
+"""Machine whose rates give the durations, and the data type of all arithmetic."""
 
 TOKEN, STATISTIC = 8, 4
 """Bytes of a token's number, and of a number in fp32 such as the logarithm of a sum of exponentials."""
@@ -121,6 +125,18 @@ class Weight:
     is_begun: bool = False
 
 
+@cache
+def _rates() -> Rates:
+    rates = load_machine(DEVICE).compute
+    assert rates is not None
+    return rates
+
+
+@lru_cache(maxsize=65536)
+def _duration_ns(work: Work) -> int:
+    return _rates().duration_ns((work,))
+
+
 @lru_cache(maxsize=65536)
 def _modes(time: int, kind: str) -> tuple[Mode, ...]:
     return (Mode(duration_ns=time, processors=(kind,)),)
@@ -166,9 +182,8 @@ class Rank:
         self, name: str, kind: str, reads: Sequence[int], writes: Sequence[int], flops: int, nbytes: int
     ) -> None:
         """Add an op that computes; `flops` and the bytes that it moves give its duration."""
-        work = Work(nbytes=nbytes, multiply_adds=flops // 2, dtype="bf16")
-        time = duration_ns(nbytes, flops // 2)
-        self.ops.append(self._op(name, kind, reads, writes, time, COMPUTE, (work,)))
+        work = Work(nbytes=nbytes, multiply_adds=flops // 2, dtype=DTYPE)
+        self.ops.append(self._op(name, kind, reads, writes, _duration_ns(work), COMPUTE, (work,)))
 
     def exchange(
         self, name: str, kind: str, reads: Sequence[int], writes: Sequence[int], nbytes: int, rate: int
@@ -225,7 +240,10 @@ class Rank:
 
     def graph(self) -> Graph:
         """Return the graph."""
-        return Graph(name="", tensors=tuple(self.tensors), ops=tuple(op for op in self.ops if op is not None))
+        ops = tuple(op for op in self.ops if op is not None)
+        given = sum(not op.work for op in ops)
+        durations = {"device": DEVICE, "dtypes": [DTYPE], "given": given}
+        return Graph(name="", tensors=tuple(self.tensors), ops=ops, provenance={"durations": durations})
 
 
 class Pass:
