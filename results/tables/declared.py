@@ -275,8 +275,9 @@ def records_of_row(declared: Declared, row: Row, where: str) -> Iterator[dict[st
 
 
 def is_elsewhere(declared: Declared, row: Row) -> bool:
-    """Return whether some question of a row is about an instance that cannot be loaded from here."""
-    return any(q.elsewhere and q.spec(row) is None for q in declared.questions)
+    """Return whether a row has questions, all of them about instances that cannot be loaded from here."""
+    questions = declared.questions
+    return bool(questions) and all(q.elsewhere and q.spec(row) is None for q in questions)
 
 
 def _record(claim: TableClaim, row: Row, where: str) -> dict[str, Any] | None:
