@@ -27,7 +27,7 @@ from ..verifier.verdict import Verification
 from ..verifier.verify import verify
 from . import demands
 from .problem import Judgement, Problem, peak_facts, traffic_facts
-from .recompute_machine import ONE_MEMORY, check_processor, with_named_tiers
+from .recompute_machine import ONE_MEMORY, check_kinds, check_processor, with_named_tiers
 
 __all__ = ["Action", "Compute", "Discard", "Recompute", "Transfer"]
 
@@ -85,8 +85,8 @@ class Recompute(Problem):
     Raises
     ------
     InstanceError
-        If there are no ops, the memory is negative, or the machine has contention, several processors or one
-        that is slowed down by a tier.
+        If there are no ops, the memory is negative, or the machine has contention, several processors, one
+        that is slowed down by a tier, or one that cannot run every op.
 
     Examples
     --------
@@ -123,6 +123,7 @@ class Recompute(Problem):
         demands.check_demands(self)
         check_processor(self.machine)
         object.__setattr__(self, "machine", with_named_tiers(self.machine, self.graph))
+        check_kinds(self.machine, self.graph)
         if self.memory is None:
             object.__setattr__(self, "memory", self.machine.tiers[0].capacity)
         else:

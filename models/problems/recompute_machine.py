@@ -65,3 +65,15 @@ def check_processor(machine: Machine) -> None:
                 f"{where}: found tier {access.tier!r} accessed at {access.bytes_per_s} bytes per second, "
                 "expected access at no extra cost"
             )
+
+
+def check_kinds(machine: Machine, graph: Graph) -> None:
+    """Raise unless the processor can run every op."""
+    (processor,) = machine.processors
+    for i, op in enumerate(graph.ops):
+        if not any(not mode.processors or processor.kind in mode.processors for mode in op.all_modes):
+            kinds = sorted({kind for mode in op.all_modes for kind in mode.processors})
+            raise InstanceError(
+                f"recompute, op {i} {op.name!r}: found kind {' or '.join(kinds)}, expected "
+                f"{processor.kind}: all ops run on one processor (gen:llm: overlap=0)"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -212,6 +213,15 @@ def test_what_is_there_at_the_start_must_fit_though_it_is_discarded_at_once(
     assert any("holds 15 bytes at the start, expected at most" in fault.message for fault in faults)
     curve = lt.sweep_memory(lt.Recompute(graph), 4)
     assert (curve.least_memory, [p.memory for p in curve.points]) == (least, [least])
+
+
+def test_ops_that_the_one_processor_cannot_run_are_refused() -> None:
+    graph = chain(2)
+    kinds = [replace(op, modes=(lt.Mode(processors=("gpu",)),)) for op in graph.ops]
+    assert lt.Recompute(replace(graph, ops=tuple(kinds))).machine.processors[0].kind == "gpu"
+    kinds[1] = replace(kinds[1], modes=(lt.Mode(processors=("link",)),))
+    with pytest.raises(InstanceError, match="op 1 .*: found kind link, expected gpu: all ops run on one"):
+        lt.Recompute(replace(graph, ops=tuple(kinds)))
 
 
 def test_specification_says_memory_slots_and_machine() -> None:
