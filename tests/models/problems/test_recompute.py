@@ -220,7 +220,7 @@ def test_ops_that_the_one_processor_cannot_run_are_refused() -> None:
     kinds = [replace(op, modes=(lt.Mode(processors=("gpu",)),)) for op in graph.ops]
     assert lt.Recompute(replace(graph, ops=tuple(kinds))).machine.processors[0].kind == "gpu"
     kinds[1] = replace(kinds[1], modes=(lt.Mode(processors=("link",)),))
-    with pytest.raises(InstanceError, match="op 1 .*: found kind link, expected gpu: all ops run on one"):
+    with pytest.raises(InstanceError, match=r"op 1 .*: found kind link, expected gpu: all ops run on one"):
         lt.Recompute(replace(graph, ops=tuple(kinds)))
 
 
