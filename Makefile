@@ -40,8 +40,7 @@ lint: $(READY) ## run ruff, mypy --strict and import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-docs: $(READY) ## build the site in docs/_build/html; a warning is an error
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
+docs: $(VENV)/.docs ## build the site in docs/_build/html; a warning is an error
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html  # tutorials call lowtide
 
 bench: $(READY) ## repeat the table peak_networks (minutes)
@@ -91,6 +90,10 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[all,dev]'
 	$(BIN)/python -m compileall -qq *.py cli formulations instances models results solvers  # as pip does for others
 	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/lowtide  # mypy reads the package under its own name
+	touch $@
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 clean: ## remove .venv and build files
