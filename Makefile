@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 JOBS   ?= 2
 # Kernels first, all cores at work: else every process would wait for those that its tests reach.
 TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
-# Of random cases: `full` are all of them, `half` every other one, `fast` a fifth (tests/effort.py).
+# Of random cases: `full` are all of them, `half` every other one, `fast` an eighth (tests/effort.py).
 PROFILE ?= fast
 # The tests of Slurm share one, in one process.
 SLURM  := --dist loadgroup

@@ -27,13 +27,13 @@ PROGRAMS = [
 ]
 
 
+SLOW = ("CONTRIBUTING", "estimates", "experiments", "llm", "machines")
+"""Pages that take seconds, besides those of problems and of extensions."""
+
+
 def listed(page: Path) -> ParameterSet:
     """Return a page as a case; some take seconds, the rest is quick."""
-    slow = page.parent.name in ("extend", "problems") or page.stem in (
-        "CONTRIBUTING",
-        "estimates",
-        "experiments",
-    )
+    slow = page.parent.name in ("extend", "problems") or page.stem in SLOW
     return pytest.param(page, id=str(page.relative_to(PAGES.parent)), marks=pytest.mark.slow if slow else ())
 
 
