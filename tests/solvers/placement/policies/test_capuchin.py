@@ -165,7 +165,7 @@ def test_a_candidate_is_the_longest_absence() -> None:
 def test_what_helps_lasts_beside_an_op_at_which_not_all_fits() -> None:
     """In periods absences last to the next iteration, too."""
     rng, met = Random(3), set()
-    for seed in seeds(40):
+    for seed in seeds(40, least=8):
         case = simulated_problem(random_problem(seed, 4 + seed % 9))
         some = np.flatnonzero((case.absence_first >= 0) & (case.absence_next < NEVER)).tolist()
         over = np.array([rng.random() < 0.2 for _ in range(case.ops)])
