@@ -17,8 +17,10 @@ from ....models.errors import InstanceError
 from ....models.graph import Graph
 from .image import ImagePass
 from .language import LanguagePass
+from .micro_batch import Pass
 from .networks import IMAGE, LANGUAGE, ImageModel, LanguageModel
-from .rank import NUMBER, Pass, Rank, StepOptions, Variable
+from .options import StepOptions
+from .rank import NUMBER, Rank, Variable
 
 
 def llm(**options: Any) -> Graph:

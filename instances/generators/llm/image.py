@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .attention import attend
+from .micro_batch import STATISTIC, TOKEN, Pass
 from .networks import ImageModel
-from .rank import NUMBER, STATISTIC, TOKEN, Pass, Variable
+from .rank import NUMBER, Variable
+from .tensor_parallel import enter, leave
 
 
 class ImagePass:
@@ -51,15 +54,7 @@ class ImagePass:
             if model.classes:
                 x = run.new("class.input", TOKEN * batch, "input")
                 table, size = run.weight("classes", model.classes * model.width), NUMBER * batch * model.width
-                parts += run.op(
-                    "class",
-                    "Gather",
-                    [x],
-                    {"class": size},
-                    saves=[x],
-                    weight=table,
-                    nbytes=x.nbytes + 2 * size,
-                )
+                parts.append(run.look_up("class", x, table, size))
             total = parts[0]
             for k, part in enumerate(parts[1:]):
                 total = run.add(f"condition{k}", total, part)
@@ -107,18 +102,18 @@ class ImagePass:
         modulations, queries, keys, values = {}, list[Variable](), list[Variable](), list[Variable]()
         for s, x in self.streams.items():
             modulations[s] = m = self.modulation(f"{s}.modulation", condition, 6)
-            y = run.enter(self.normed(f"{s}.norm1", x, m))
+            y = enter(run, self.normed(f"{s}.norm1", x, m))
             qkv = run.linear(y, self.rows(s), width, self._qkv(f"{s}."), bias=True)
             self._heads(s, qkv, queries, keys, values)
         mixed = self._attend(list(self.streams), queries, keys, values)
         for (s, x), o in zip(self.streams.items(), mixed, strict=True):
             rows, m = self.rows(s), modulations[s]
-            z = run.leave(self.project(o, rows, width // tp, f"{s}.o", width))
+            z = leave(run, self.project(o, rows, width // tp, f"{s}.o", width))
             x = self.gated(f"{s}.x1", x, z, m)
-            y = run.enter(self.normed(f"{s}.norm2", x, m))
+            y = enter(run, self.normed(f"{s}.norm2", x, m))
             h = self.project(y, rows, width, f"{s}.expand", 4 * width // tp)
             h = self.activate(f"{s}.gelu", "Gelu", h)
-            z = run.leave(self.project(h, rows, 4 * width // tp, f"{s}.reduce", width))
+            z = leave(run, self.project(h, rows, 4 * width // tp, f"{s}.reduce", width))
             self.streams[s] = self.gated(f"{s}.x2", x, z, m)
 
     def single(self, condition: Variable) -> None:
@@ -126,7 +121,7 @@ class ImagePass:
         run, width, tp, rows = self.run, self.model.width, self.options.tp, self.rows("both")
         x = self.streams["both"]
         m = self.modulation("modulation", condition, 3)
-        y = run.enter(self.normed("norm", x, m))
+        y = enter(run, self.normed("norm", x, m))
         outputs = {**self._qkv(""), "expand": 4 * width // tp}
         *qkv, h = run.linear(y, rows, width, outputs, bias=True)
         queries, keys, values = list[Variable](), list[Variable](), list[Variable]()
@@ -134,7 +129,7 @@ class ImagePass:
         (o,) = self._attend(["both"], queries, keys, values)
         h = self.activate("gelu", "Gelu", h)
         (both,) = run.op("concat", "Concat", [o, h], {"concat": o.nbytes + h.nbytes})
-        z = run.leave(self.project(both, rows, 5 * width // tp, "reduce", width))
+        z = leave(run, self.project(both, rows, 5 * width // tp, "reduce", width))
         self.streams["both"] = self.gated("x", x, z, m)
 
     def _qkv(self, prefix: str) -> dict[str, int]:
@@ -172,7 +167,8 @@ class ImagePass:
         tokens, batch, heads = sum(self.tokens.values()), self.options.batch, self.heads
         width = self.model.width // self.options.tp
         eager = self.options.attention == "eager"
-        return self.run.attend(
+        return attend(
+            self.run,
             queries,
             keys,
             values,

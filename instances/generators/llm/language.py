@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .attention import attend
+from .micro_batch import STATISTIC, TOKEN, Pass
 from .networks import LanguageModel
-from .rank import NUMBER, STATISTIC, TOKEN, Pass, Variable
+from .rank import NUMBER, Variable
+from .tensor_parallel import enter, leave
 
 
 class LanguagePass:
@@ -35,16 +38,7 @@ class LanguagePass:
             tokens = run.new("tokens", TOKEN * self.rows, "input")
             table = run.weight("table", model.vocab * model.width // self.options.tp)
             size = NUMBER * self.rows * model.width
-            (x,) = run.op(
-                "x",
-                "Gather",
-                [tokens],
-                {"x": size},
-                saves=[tokens],
-                weight=table,
-                nbytes=tokens.nbytes + 2 * size,
-            )
-            return run.leave(x)
+            return leave(run, run.look_up("x", tokens, table, size))
 
     def layer(self, i: int, x: Variable) -> Variable:
         """Return what a layer makes of the hidden states."""
@@ -55,17 +49,17 @@ class LanguagePass:
             x = run.add("x1", x, attend(i, y))
             y = self.norm("norm2", x, self.split, model.width)
             if i < model.dense or not model.experts:
-                z = self.feed_forward("", run.enter(y), self.rows, model.ffn)
+                z = self.feed_forward("", enter(run, y), self.rows, model.ffn)
             else:
                 z = self.mixture(y)
-            return run.add("x2", x, run.leave(z))
+            return run.add("x2", x, leave(run, z))
 
     def head(self, x: Variable) -> None:
         """Add the end of the model: the loss, or the logits of each sequence's last token."""
         model, run = self.model, self.run
         rows = self.rows if self.options.trains else self.options.batch
         with run.unit("head"):
-            y = run.enter(self.norm("norm", x, self.split if self.options.trains else rows, model.width))
+            y = enter(run, self.norm("norm", x, self.split if self.options.trains else rows, model.width))
             tied = [run.rank.weights["embed.table"]] if model.tied else []
             width = model.vocab // self.options.tp
             (logits,) = run.linear(y, rows, model.width, {"logits": width}, weights=tied)
@@ -98,7 +92,7 @@ class LanguagePass:
         model, run = self.model, self.run
         queries, keys = self.heads * model.head, self.groups * model.head
         widths = {"q": queries, "k": keys, "v": keys}
-        q, k, v = run.linear(run.enter(y), self.rows, model.width, widths, bias=model.biased)
+        q, k, v = run.linear(enter(run, y), self.rows, model.width, widths, bias=model.biased)
         if model.normed:
             q = self.norm("q_norm", q, self.rows, queries, model.head)
             k = self.norm("k_norm", k, self.rows, keys, model.head)
@@ -108,7 +102,8 @@ class LanguagePass:
         cached = self.cache([k, v], 2 * keys, window)
         flops = 4 * self.heads * model.head * self.pairs(window)
         eager = self.options.attention == "eager" and not self.context
-        (o,) = run.attend(
+        (o,) = attend(
+            run,
             [q],
             [k],
             [v, *cached],
@@ -119,7 +114,7 @@ class LanguagePass:
             weight=sinks,
         )
         (out,) = run.linear(o, self.rows, queries, {"o": model.width}, bias=model.biased)
-        return run.leave(out)
+        return leave(run, out)
 
     def latent_attention(self, i: int, y: Variable) -> Variable:
         """Return a rank's part of latent attention; when decoding, heads attend to the short vectors."""
@@ -128,22 +123,23 @@ class LanguagePass:
         heads, rows = self.heads, self.rows
         if latent.query:
             (a,) = run.linear(y, rows, model.width, {"q_a": latent.query})
-            a = run.enter(self.norm("q_norm", a, rows, latent.query))
+            a = enter(run, self.norm("q_norm", a, rows, latent.query))
             (q,) = run.linear(a, rows, latent.query, {"q": heads * (latent.nope + latent.rope)})
         else:
-            (q,) = run.linear(run.enter(y), rows, model.width, {"q": heads * (latent.nope + latent.rope)})
+            (q,) = run.linear(enter(run, y), rows, model.width, {"q": heads * (latent.nope + latent.rope)})
         c, r = run.linear(y, rows, model.width, {"kv_a": latent.memory, "r": latent.rope})
         c = self.norm("kv_norm", c, rows, latent.memory)
         q, r = self.rope("q_rope", q), self.rope("r_rope", r)
         cached = self.cache([c, r], latent.memory + latent.rope, 0)
-        c, r = run.enter(c), run.enter(r)
+        c, r = enter(run, c), enter(run, r)
         if self.context:
             o = self._decode_latent(q, [c, r, *cached])
         else:
             made = {"k": heads * latent.nope, "v": heads * latent.value}
             k, v = run.linear(c, rows, latent.memory, made)
             eager = self.options.attention == "eager"
-            (o,) = run.attend(
+            (o,) = attend(
+                run,
                 [q],
                 [k, r],
                 [v],
@@ -153,7 +149,7 @@ class LanguagePass:
                 flops=2 * heads * (latent.nope + latent.rope + latent.value) * self.pairs(0),
             )
         (out,) = run.linear(o, rows, heads * latent.value, {"o": model.width})
-        return run.leave(out)
+        return leave(run, out)
 
     def _decode_latent(self, q: Variable, memory: Sequence[Variable]) -> Variable:
         run, latent, heads, rows = self.run, self.model.latent, self.heads, self.rows
@@ -165,7 +161,8 @@ class LanguagePass:
         )
         size = {"absorb": NUMBER * rows * heads * short}
         (q,) = run.op("absorb", "Linear", [q], size, weight=absorb, flops=2 * rows * absorb.count)
-        (o,) = run.attend(
+        (o,) = attend(
+            run,
             [q],
             memory,
             [],
@@ -240,7 +237,7 @@ class LanguagePass:
             keeps=["gates", "indices"],
             aside=["indices"],
         )
-        y = run.enter(y)
+        y = enter(run, y)
         rows, mine = self.rows * model.top, model.experts // options.ep
         single = options.experts == "ops"
         shares = [(e + 1) * rows // mine - e * rows // mine for e in range(mine)] if single else [rows]
