@@ -266,6 +266,88 @@ def test_exchanges_take_the_time_of_a_ring() -> None:
     assert ops["l0.reduce.2"] == -(-2 * parameters // 10)
 
 
+def bytes_on_the_ring(graph: Graph, op: lt.Op) -> int:
+    """Return the bytes that a collective op is about, of all ranks together; of an all-reduce twice."""
+    about = op.writes if op.kind == "all-gather" else op.reads
+    if op.kind == "reduce-scatter":  # what is read and written is the sum so far
+        about = tuple(t for t in op.reads if t not in op.writes) or op.reads
+    return (2 if op.kind == "all-reduce" else 1) * sum(graph.tensors[t].nbytes for t in about)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tp": 4},
+        {"tp": 4, "sp": True},
+        *({"dp": 4, "zero": stage, "micro": 2} for stage in range(4)),
+        {"model": "mixtral-8x7b", "dp": 4, "ep": 4, "zero": 3},
+        {"model": "mixtral-8x7b", "dp": 4, "ep": 4, "experts": "ops"},
+    ],
+    ids=str,
+)
+def test_every_exchange_sends_as_a_ring_of_four_does(options: dict[str, Any]) -> None:
+    graph = rank(nvlink=100, network=10, **options)
+    rate = 100 if "tp" in options else 10
+    exchanges = [op for op in graph.ops if op.kind in EXCHANGES]
+    for op in exchanges:
+        sent = bytes_on_the_ring(graph, op) * 3 // 4
+        assert op.duration_ns == max(1, -(-sent // rate)), op.name
+    summed = [op.name for op in exchanges if ".reduce.4" in op.name]
+    units, collects = 4, options.get("zero", 0) >= 2  # units: embedding, two layers, head
+    assert len(summed) == (units * (options.get("micro", 1) if collects else 1) if "dp" in options else 0)
+
+
+def test_ranks_that_share_a_layer_have_the_ops_of_one() -> None:
+    """So no gradient is lost where a layer is split, gathered or summed."""
+
+    def gradients_read(graph: Graph) -> dict[str, int]:
+        return {
+            op.name.replace(".part.sum", ".sum"): sum(graph.tensors[t].kind == "gradient" for t in op.reads)
+            for op in graph.ops
+            if op.kind not in EXCHANGES
+        }
+
+    alone = gradients_read(rank())
+    for options in ({"tp": 2}, *({"dp": 2, "zero": stage} for stage in range(4))):
+        assert gradients_read(rank(**options)) == alone, options
+    graph = rank(tp=2, sp=True)
+    assert gradients_read(graph).keys() == alone.keys()
+    tensors = [x.name for x in graph.tensors]
+    for op in graph.ops:
+        if op.name in ("l0.q.dw", "l1.up.dw", "head.logits.dw"):
+            assert any(tensors[t].endswith(".again") for t in op.reads), op.name
+
+
+def test_flash_attention_makes_the_scores_again_and_a_window_bounds_them() -> None:
+    for options, kind, ratio in (({}, "FlashAttention", 2.5), ({"attention": "eager"}, "MatMul", 2)):
+        graph = rank(**options)
+        there, back = (
+            sum(w.multiply_adds for op in graph.ops if op.kind == k for w in op.work)
+            for k in (kind, f"{kind}Backward")
+        )
+        assert back == ratio * there
+    graph = rank(model="gpt-oss-20b", step="prefill", seq=256)
+    found = [2 * w.multiply_adds for op in graph.ops if op.kind == "FlashAttention" for w in op.work]
+    assert found == [4 * 64 * 64 * sum(min(i, window) for i in range(1, 257)) for window in (128, 256)]
+
+
+def test_ops_move_what_they_read_and_write_but_of_tables_and_idle_experts_only_a_part() -> None:
+    graph = rank(model="qwen3-30b-a3b", seq=8)  # 64 rows for 128 experts
+    sizes = [x.nbytes for x in graph.tensors]
+    hidden, expert = 2 * 2048, 2 * 2048 * 768
+    others = {
+        "embed.x": 8 * 8 + 2 * 8 * hidden,
+        "l0.experts.gate": 64 * (hidden + 2 * 768) + 64 * expert,
+        "l0.experts.down": 64 * (hidden + 2 * 768) + 64 * expert,
+    }
+    for op in graph.ops:
+        (work,) = op.work
+        if op.name in others:
+            assert work.nbytes == others[op.name], op.name
+        elif op.kind not in ("adamw", "Linear"):
+            assert work.nbytes == sum(sizes[t] for t in {*op.reads, *op.writes}), op.name
+
+
 def test_peaks_agree_with_an_independent_calculation() -> None:
     for options in ({}, {"attention": "eager", "micro": 2}, {"model": "mixtral-8x7b", "experts": "ops"}):
         graph = rank(layers=1, **options)
