@@ -41,9 +41,6 @@ from ....models.units import SECOND
 from .items import Lifetime, Point, Walk, items_of
 from .steps import Hop, Role, Transition, Ways
 
-MOST_TIERS = 4
-"""Tiers of a machine at most: the steps of a life are all pairs of subsets of the tiers."""
-
 
 class Form(StrEnum):
     """Where tensors may change their tier: nowhere, around the ops that use them, also beside others."""
