@@ -29,10 +29,10 @@ from .models.errors import (
     UsageError,
     VerificationError,
 )
-from .models.graph import Accounting, Graph, Mode, Op, Tensor, Work
+from .models.graph import Accounting, Graph, Mode, Op, Tensor
 from .models.graph_builder import GraphBuilder
 from .models.hybrid_rules import Need
-from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Rates, Tier
+from .models.machine import Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
 from .models.plan import Copy, Free, Plan, Resident, Run
 from .models.problems.arena import Addressed, Arena
 from .models.problems.distributed import Distributed, DistributedSchedule, Send
@@ -54,6 +54,7 @@ from .models.result import Result, Status
 from .models.split import Split
 from .models.verifier.certificate import verify_certificate
 from .models.verify import verify
+from .models.work import Rates, Work
 from .results import notebook as _notebook  # noqa: F401
 from .solvers.parallel.certify import certify_parallel
 from .solvers.peak.certify.certify import certify

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from ..models.machine import Access, Rates
+from ..models.machine import Access
 from ..models.units import exact_bytes, format_duration
+from ..models.work import Rates
 from .output import emit, emit_json, emit_pairs, emit_table
 
 
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _print_rates(rates: Rates, device: str) -> None:
-    memory = ["memory", f"{_rate(rates.bytes_per_s)}", f"{rates.memory_percent} %"]
+    memory = ["memory", _rate(rates.bytes_per_s), f"{rates.memory_percent} %"]
     arithmetic = [
         [dtype, f"{rate / 1e12:g} TOP/s", f"{rates.arithmetic_percent} %"]
         for dtype, rate in rates.operations_per_s

@@ -37,9 +37,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from lowtide.instances import machines
 from lowtide.instances.machines import load_machine, machine_names, rated_machines
-from lowtide.models.op import DTYPES
 from lowtide.models.problems import PROBLEMS
 from lowtide.models.units import format_bytes, format_duration
+from lowtide.models.work import DTYPES
 from lowtide.results.experiments.__main__ import written
 from lowtide.results.experiments.running import read_rows
 from lowtide.solvers.method import Proves

@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import replace
 
 from ..models.errors import InstanceError
-from ..models.graph import Graph, Mode, Op, Work
-from ..models.machine import Machine, Rates
+from ..models.graph import Graph, Mode, Op
+from ..models.machine import Machine
+from ..models.work import Rates
 from .machines import load_machine, rated_machines
 from .transforms.roofline import PEAK
 
@@ -50,12 +51,12 @@ def with_durations(graph: Graph, machine: Machine) -> Graph:
         raise InstanceError(
             f"{where}, {error}; dtype= of the instance changes it, durations=given keeps what is there"
         ) from None
-    kernels = [part for op in graph.ops for part in _work(op)]
+    kernels = [part for op in graph.ops for part in op.all_work]
     kinds = Counter(part.dtype for part in kernels if part.multiply_adds) or Counter(x.dtype for x in kernels)
     stated = {
         "device": machine.device,
         "dtypes": [dtype for dtype, _ in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))],
-        "given": sum(not _work(op) for op in graph.ops),
+        "given": sum(not op.all_work for op in graph.ops),
     }
     return replace(graph, ops=ops, provenance={**graph.provenance, "durations": stated}, source=None)
 
@@ -128,10 +129,6 @@ def foreign_durations(graph: Graph, machine: Machine) -> str:
     else:
         step = "ops state no work; load the network from ONNX, a generator or torch, or measure it"
     return f"durations are {graph.durations}, not of machine {machine.name!r}: {step}"
-
-
-def _work(op: Op) -> tuple[Work, ...]:
-    return (*op.work, *(part for mode in op.modes for part in mode.work))
 
 
 def _timed(op: Op, rates: Rates) -> Op:

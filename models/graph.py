@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 
 from .checks import check_sums, check_type
 from .errors import InstanceError
-from .op import KINDS, Mode, Op, Tensor, Work, as_text, canonical_op, op_to_dict
+from .op import KINDS, Mode, Op, Tensor, as_text, canonical_op, op_to_dict
 
-__all__ = ["KINDS", "Accounting", "Graph", "Mode", "Op", "Tensor", "Work"]
+__all__ = ["KINDS", "Accounting", "Graph", "Mode", "Op", "Tensor"]
 
 
 class Accounting(StrEnum):
@@ -150,7 +150,7 @@ class Graph:
     @cached_property
     def states_work(self) -> bool:
         """Whether some op states its work."""
-        return any(op.work or any(mode.work for mode in op.modes) for op in self.ops)
+        return any(op.all_work for op in self.ops)
 
     @property
     def device(self) -> str | None:

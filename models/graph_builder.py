@@ -8,9 +8,10 @@ from typing import Any
 
 from .checks import as_bytes, check_flag, check_integer, check_type, shown
 from .errors import InstanceError, UsageError
-from .graph import Graph, Mode, Op, Tensor, Work
+from .graph import Graph, Mode, Op, Tensor
 from .texts import nearest
 from .units import parse_duration
+from .work import Work
 
 INITIAL_KINDS = ("input", "weight", "state")
 """Kinds of tensor that exist before the first op, unless it is said otherwise."""

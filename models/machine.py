@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from .checks import check_flag, check_integer, check_type, set_bytes
 from .errors import InstanceError
 from .measurement import Measurement
-from .op import DTYPES, Work, check_dtype
 from .texts import nearest
-from .units import SECOND, format_bytes
+from .units import format_bytes
+from .work import Rates
 from .written import Written
 
 CONTENTIONS = ("none", "proportional", "fluid", "half-serial")
@@ -124,100 +124,6 @@ class Contention(Written):
     def staged(self) -> bool:
         """Whether it prices stages."""
         return self.model in ("fluid", "half-serial")
-
-
-PERCENT = 100
-"""The share of a rate, in percent, that is all of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates(Written):
-    r"""How fast a device computes, and moves bytes to and from its own memory: a roofline.
-
-    A kernel of b bytes and m multiply-adds takes, in ns and at least 1,
-
-    .. math:: \lceil \max(2 m / (e_f F), b / (e_b B)) \rceil + l
-
-    with F operations per ns of its data type, B bytes per ns, the shares e of these rates that kernels reach,
-    and l, what a launch costs.
-
-    Parameters
-    ----------
-    operations_per_s
-        ``(data type, operations per second)`` pairs, without sparsity; a multiply-add is two operations.
-    bytes_per_s
-        Of the memory.
-    arithmetic_percent, memory_percent
-        Shares of these rates that kernels reach, 1 to 100.
-    launch_ns
-        What each kernel costs besides.
-    device
-        What results call the device; empty: the name of the machine.
-    source
-        Where the numbers are from.
-
-    Examples
-    --------
-    >>> rates = Rates(operations_per_s=(("bf16", 989 * 10**12),), bytes_per_s=3_350 * 10**9, launch_ns=3000)
-    >>> rates.duration_ns([Work(nbytes=33_500_000, dtype="bf16")])
-    13000
-    """
-
-    operations_per_s: tuple[tuple[str, int], ...]
-    bytes_per_s: int
-    arithmetic_percent: int = PERCENT
-    memory_percent: int = PERCENT
-    launch_ns: int = 0
-    device: str = ""
-    source: str = ""
-
-    def __post_init__(self) -> None:
-        where = "compute, operations_per_s"
-        check_type(self.operations_per_s, Iterable, where, "a tuple of (data type, rate)")
-        pairs = tuple((dtype, rate) for dtype, rate in self.operations_per_s)
-        for dtype, rate in pairs:
-            check_dtype(dtype, where)
-            check_integer(rate, 1, f"{where}, {dtype}")
-        _unique([dtype for dtype, _ in pairs], "compute, data types")
-        if not pairs:
-            raise InstanceError(f"{where}: found no data type, expected one of {', '.join(DTYPES)}")
-        object.__setattr__(self, "operations_per_s", pairs)
-        check_integer(self.bytes_per_s, 1, "compute, bytes_per_s")
-        check_integer(self.launch_ns, 0, "compute, launch_ns")
-        check_type(self.device, str, "compute, device")
-        check_type(self.source, str, "compute, source")
-        for key in ("arithmetic_percent", "memory_percent"):
-            check_integer(getattr(self, key), 1, f"compute, {key}")
-            if getattr(self, key) > PERCENT:
-                raise InstanceError(f"compute, {key}: found {getattr(self, key)}, expected 1 to {PERCENT}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object; the rates by data type are an object of their own."""
-        return {**Written.to_dict(self), "operations_per_s": dict(self.operations_per_s)}
-
-    def duration_ns(self, work: Iterable[Work]) -> int:
-        """Return the ns of kernels that run one after the other.
-
-        Raises
-        ------
-        InstanceError
-            If there is arithmetic of a data type without a rate.
-        """
-        total = 0
-        for part in work:
-            ns = -(-part.nbytes * SECOND * PERCENT // (self.bytes_per_s * self.memory_percent))
-            if part.multiply_adds:
-                reached = self._rate(part.dtype) * self.arithmetic_percent
-                ns = max(ns, -(-2 * part.multiply_adds * SECOND * PERCENT // reached))
-            total += part.times * max(1, ns + self.launch_ns)
-        return total
-
-    def _rate(self, dtype: str) -> int:
-        for known, rate in self.operations_per_s:
-            if known == dtype:
-                return rate
-        names = ", ".join(known for known, _ in self.operations_per_s)
-        raise InstanceError(f"compute: found arithmetic in {dtype}, expected one of {names}")
 
 
 @dataclass(frozen=True, kw_only=True)

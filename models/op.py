@@ -1,16 +1,16 @@
-"""Tensors, and ops with their modes and work: frozen, integer, checked once at construction."""
+"""Tensors, and ops with their modes: frozen, integer, checked once at construction."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from .checks import check_flag, check_integer, check_type, set_bytes
 from .errors import InstanceError
-from .texts import nearest
+from .work import Work
 from .written import Written
 
 KINDS = ("input", "weight", "state", "activation", "gradient", "output", "workspace", "other")
@@ -53,69 +53,6 @@ class Tensor(Written):
             raise InstanceError(
                 f"tensor {self.name!r}, kind: found {self.kind!r}, expected one of {', '.join(KINDS)}"
             )
-
-
-DTYPES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
-"""Data types of arithmetic, and the bytes of a value of each in memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work(Written):
-    """Bytes and arithmetic of one kernel, or of several equal ones in a row.
-
-    Parameters
-    ----------
-    nbytes
-        Bytes that one kernel moves between processor and memory.
-    multiply_adds
-        Its multiply-adds; each is two operations.
-    dtype
-        Data type of the arithmetic, one of `DTYPES`.
-    times
-        How many such kernels run one after the other.
-    """
-
-    nbytes: int = 0
-    multiply_adds: int = 0
-    dtype: str = "fp32"
-    times: int = 1
-
-    def __post_init__(self) -> None:
-        check_integer(self.nbytes, 0, "work, nbytes")
-        check_integer(self.multiply_adds, 0, "work, multiply_adds")
-        check_integer(self.times, 1, "work, times")
-        check_dtype(self.dtype, "work, dtype")
-
-    def repeated(self, times: int) -> Work:
-        """Return the work of doing this so many times."""
-        return replace(self, times=self.times * times)
-
-
-def check_dtype(dtype: object, where: str) -> None:
-    """Raise `InstanceError` unless it is one of `DTYPES`."""
-    check_type(dtype, str, where, f"one of {', '.join(DTYPES)}")
-    if dtype not in DTYPES:
-        raise InstanceError(f"{where}: found {dtype!r}, {nearest(str(dtype), DTYPES)}")
-
-
-def together(works: Iterable[Sequence[Work]]) -> tuple[Work, ...]:
-    """Return the work of ops that run one after the other; empty if one of them does not state its work.
-
-    Examples
-    --------
-    >>> together([(Work(nbytes=8),), (Work(nbytes=8), Work(nbytes=4))])[0]
-    Work(nbytes=8, multiply_adds=0, dtype='fp32', times=2)
-    >>> together([(Work(nbytes=8),), ()])
-    ()
-    """
-    counts: dict[Work, int] = {}
-    for parts in works:
-        if not parts:
-            return ()
-        for part in parts:
-            one = replace(part, times=1)
-            counts[one] = counts.get(one, 0) + part.times
-    return tuple(replace(one, times=times) for one, times in counts.items())
 
 
 def _check_work(item: Op | Mode, where: str) -> None:
@@ -235,6 +172,11 @@ class Op:
         object.__setattr__(self, "inplace", tuple((r, w) for r, w in self.inplace))
 
     @property
+    def all_work(self) -> tuple[Work, ...]:
+        """The work of the op and of its modes."""
+        return (*self.work, *(part for mode in self.modes for part in mode.work))
+
+    @property
     def all_modes(self) -> tuple[Mode, ...]:
         """The modes; the one given by `duration_ns` and `workspace` if none is listed."""
         return self.modes or _only_mode(self.duration_ns, self.workspace, self.share)
@@ -263,12 +205,12 @@ def op_to_dict(op: Op, *, work: bool = False) -> dict[str, Any]:
         "inplace": [list(pair) for pair in op.inplace],
         "modes": [_mode_to_dict(mode, work) for mode in op.modes] or [{**only, **shares}],
         **shares,
-        **(_work_to_dict(op) if work else {}),
+        **_work_to_dict(op, work),
     }
 
 
-def _work_to_dict(item: Op | Mode) -> dict[str, Any]:
-    return {"work": [part.to_dict() for part in item.work]} if item.work else {}
+def _work_to_dict(item: Op | Mode, work: bool) -> dict[str, Any]:
+    return {"work": [part.to_dict() for part in item.work]} if work and item.work else {}
 
 
 def _mode_to_dict(mode: Mode, work: bool) -> dict[str, Any]:
@@ -278,7 +220,7 @@ def _mode_to_dict(mode: Mode, work: bool) -> dict[str, Any]:
         "processors": list(mode.processors),
         "operands": {str(t): tier for t, tier in mode.operands},
         **({} if mode.share is None else {"share": mode.share}),
-        **(_work_to_dict(mode) if work else {}),
+        **_work_to_dict(mode, work),
     }
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor, Work
-from lowtide.models.op import DTYPES
+from lowtide.models.graph import Accounting, Graph, Mode, Op, Tensor
+from lowtide.models.work import DTYPES, Work
 
 ACCOUNTINGS = (Accounting.COEXIST, Accounting.REPLACE)
 

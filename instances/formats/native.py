@@ -24,8 +24,8 @@ from typing import Any
 
 from ...models.errors import InstanceError
 from ...models.files import write_packed
-from ...models.graph import KINDS, Accounting, Graph, Mode, Op, Tensor, Work
-from ...models.op import DTYPES
+from ...models.graph import KINDS, Accounting, Graph, Mode, Op, Tensor
+from ...models.work import DTYPES, Work
 from .native_measurement import measurement_from_dict
 from .strict_json import (
     FLAG,

@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...models.errors import InstanceError
-from ...models.machine import (
-    CONTENTIONS,
-    PERCENT,
-    Access,
-    Channel,
-    ChannelGroup,
-    Contention,
-    Machine,
-    Processor,
-    Rates,
-    Tier,
-)
-from ...models.op import DTYPES
+from ...models.machine import CONTENTIONS, Access, Channel, ChannelGroup, Contention, Machine, Processor, Tier
+from ...models.work import DTYPES, PERCENT, Rates
 from .native_measurement import measurement_from_dict
 from .strict_json import (
     FLAG,

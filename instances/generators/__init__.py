@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Accounting, Graph
-from ...models.op import DTYPES
 from ...models.opt import OPT
+from ...models.work import DTYPES
 from ..formats.strict_json import nearest
 from ..options import Parameter, Value, typed_options
 from ..spec import Spec

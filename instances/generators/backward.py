@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
-from ...models.op import Work
+from ...models.work import Work
 from ..transforms.roofline import duration_ns
 
 SAVED = {

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 from ...models.graph import Graph, Op, Tensor
-from ...models.op import Work
+from ...models.work import Work
 from ..options import Parameter
 from ..transforms.roofline import duration_ns
 

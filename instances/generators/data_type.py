@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...models.graph import Graph
-from ...models.op import DTYPES
+from ...models.work import DTYPES
 from ..durations import at_peak_rates
 from .network import VALUE_BYTES
 

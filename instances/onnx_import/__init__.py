@@ -26,7 +26,7 @@ from typing import Any
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph
-from ...models.op import check_dtype
+from ...models.work import check_dtype
 from ..durations import at_peak_rates
 from .backward import BackwardPass, differentiable_storages
 from .dependence import check_order
@@ -73,7 +73,7 @@ def load_onnx(
         ``"least"``: the bodies of control flow take the least peak of all their orders; ``"file"``: the peak
         of the order in the file.
     dtype
-        Data type of floating-point values and of arithmetic, one of `lowtide.models.op.DTYPES`; without it,
+        Data type of floating-point values and of arithmetic, one of `lowtide.models.work.DTYPES`; without it,
         the model's types and fp32. Integers, truth values, masks, the loss, statistics that training saves in
         32 bits, and workspaces of algorithms keep their sizes.
 

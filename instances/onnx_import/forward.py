@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
-from ...models.op import Work, together
+from ...models.work import Work, together
 from ..transforms.convolution import RESULT, Convolution, modes
 from ..transforms.roofline import duration_ns
 from .derivatives import DERIVATIVES

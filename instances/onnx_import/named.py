@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph
-from ...models.op import DTYPES
+from ...models.work import DTYPES
 from ..formats.strict_json import nearest, show
 from ..options import Parameter, typed_options
 from ..spec import Spec

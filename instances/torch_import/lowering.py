@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...models.graph import Op, Tensor
-from ...models.op import Work
+from ...models.work import Work
 from ..transforms.roofline import duration_ns
 from .storages import is_operator, kind_of, operands, overwritten, storage_of, storages, tensors_of
 from .sums import absorbed, sums_in_a_row

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op
-from ...models.op import together
+from ...models.work import together
 
 
 def in_blocks(graph: Graph, many: int) -> Graph:

@@ -19,7 +19,7 @@ from fractions import Fraction
 from ...models.derived.backward import first_backward
 from ...models.errors import InstanceError
 from ...models.graph import KINDS, Graph, Op, Tensor
-from ...models.op import Work
+from ...models.work import Work
 from .roofline import duration_ns
 
 

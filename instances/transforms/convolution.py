@@ -45,7 +45,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ...models.op import Mode, Work
+from ...models.op import Mode
+from ...models.work import Work
 from .roofline import duration_ns
 
 RESULT, DATA, WEIGHTS = "result", "data", "weights"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Mode, Op, Tensor
-from ...models.op import Work
+from ...models.work import Work
 from .roofline import duration_ns
 
 

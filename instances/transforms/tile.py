@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
-from ...models.op import Work
+from ...models.work import Work
 
 CUT = ("weight", "gradient", "state")
 """Kinds of tensors that are cut, where an op writes a large weight."""
@@ -119,17 +119,14 @@ def _tiles(graph: Graph, nbytes: int) -> dict[int, int]:
 
 def _works(work: tuple[Work, ...], count: int) -> list[tuple[Work, ...]]:
     """Return the work of each of so many tiles of an op."""
-    if count == 1:
-        return [work]
-    nbytes = [_shares(x.nbytes, count) for x in work]
-    arithmetic = [_shares(x.multiply_adds, count) for x in work]
-    return [
-        tuple(
-            replace(x, nbytes=b[i], multiply_adds=m[i])
-            for x, b, m in zip(work, nbytes, arithmetic, strict=True)
-        )
-        for i in range(count)
+    kernels = [
+        [
+            replace(x, nbytes=b, multiply_adds=m)
+            for b, m in zip(_shares(x.nbytes, count), _shares(x.multiply_adds, count), strict=True)
+        ]
+        for x in work
     ]
+    return [*zip(*kernels, strict=True)] or [()] * count
 
 
 def _shares(amount: int, count: int) -> list[int]:

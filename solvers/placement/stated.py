@@ -36,6 +36,7 @@ from ...formulations.placement.slots.pieces import coarse
 from ...formulations.placement.states import state_data
 from ...formulations.placement.whole import intervals_cpsat
 from ...formulations.placement.whole.sequence import longest_stall, rates
+from ...formulations.placement.whole.sequence_plan import plan_of
 from ...models.errors import UsageError
 from ...models.plan import Plan
 from ...models.problems.placement import Placement
@@ -47,7 +48,6 @@ from .bounds.prices import chosen_samples, sample_data
 from .reductions.replicas.share import replicas
 from .slots import bytes as slots_bytes
 from .slots.plan import decode as plan_of_bytes
-from .slots.timed import plan_of
 from .tmof.method import plan_of_swaps, refused
 
 

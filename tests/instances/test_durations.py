@@ -23,9 +23,9 @@ from lowtide.instances.machines.written import write_machine
 from lowtide.instances.spec import relative_spec
 from lowtide.instances.transforms.roofline import PEAK, duration_ns
 from lowtide.models.errors import InstanceError
-from lowtide.models.graph import PEAK_DEVICE, Graph, Op, Work
-from lowtide.models.machine import Machine, Rates
-from lowtide.models.op import DTYPES
+from lowtide.models.graph import PEAK_DEVICE, Graph, Op
+from lowtide.models.machine import Machine
+from lowtide.models.work import DTYPES, Rates, Work
 from tests.strategies import with_work, works
 
 percents = st.integers(1, 100)

@@ -21,8 +21,8 @@ from lowtide.instances.transforms.blocks import in_blocks
 from lowtide.instances.transforms.data_parallel import data_parallel
 from lowtide.instances.transforms.tile import tiled
 from lowtide.models.errors import InstanceError
-from lowtide.models.graph import Graph, Mode, Op, Work
-from lowtide.models.op import DTYPES, together
+from lowtide.models.graph import Graph, Mode, Op
+from lowtide.models.work import DTYPES, Work, together
 from tests.strategies import with_work, works
 
 HASHES = {

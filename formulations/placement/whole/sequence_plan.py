@@ -1,4 +1,4 @@
-"""The plan of an order of stays and copies (`sequence`), with given times."""
+"""The plan of an order of stays and copies (`sequence`), with given times or the earliest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ..states import StateData
 from ..weightless import with_weightless
-from .sequence import Order, Timing, lasts, lengths, rates
+from .sequence import Order, Timing, lasts, lengths, rates, timing
 
 
 def plan(
@@ -70,3 +70,12 @@ def plan(
         if used and not (tensor.initial or tensor.final or tensor.nbytes):
             out.free(t, names[0], times.start[used[-1]] + data.duration[used[-1]])
     return with_weightless(out.plan(period=times.period), problem)
+
+
+def plan_of(problem: Placement, data: StateData, order: Order | None) -> Plan | None:
+    """Return the fastest plan of an order, without and with copies beside each other; None if it has none."""
+    plans = []
+    for beside in (False, True) if data.caps else (False,):
+        if order is not None and (times := timing(data, order, beside=beside)) is not None:
+            plans.append(plan(data, problem, order, times, beside=beside))
+    return min(plans, key=problem.evaluate, default=None)

@@ -13,8 +13,7 @@ from functools import cache, lru_cache
 from math import ceil
 
 from ....models.graph import Graph, Mode, Op, Tensor
-from ....models.machine import Rates
-from ....models.op import Work
+from ....models.work import Rates, Work
 from ...machines import load_machine
 from .options import StepOptions
 

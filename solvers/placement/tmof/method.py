@@ -30,6 +30,7 @@ from ....formulations.placement.states import StateData, state_data
 from ....formulations.placement.tmof import paths, swaps_milp
 from ....formulations.placement.tmof.slots import alike, joint_rate, shares
 from ....formulations.placement.tmof.whole import order_of
+from ....formulations.placement.whole.sequence_plan import plan_of
 from ....models.machine import ChannelGroup
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
@@ -42,7 +43,6 @@ from ..reductions.replicas.share import replicas
 from ..slots.bytes import longest_stall, slot_bound
 from ..slots.emission import emit
 from ..slots.rounds import Part
-from ..slots.timed import plan_of
 
 RESERVES = (0, 4, 256)
 """Millionths of each memory left free, from try to try; HiGHS takes rows as kept within one millionth."""
