@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -13,6 +13,7 @@ from ...models.checks import check_type
 from ...models.errors import InstanceError, UsageError
 from ...models.machine import Machine
 from ...models.units import parse_bytes, parse_count
+from ...models.work import DTYPES
 from ..formats.native_machine import machine_from_dict
 from ..formats.strict_json import nearest, parse_toml, read_bytes, read_json, show
 
@@ -98,38 +99,27 @@ def _read(path: str) -> Any:
     )
 
 
-def _compute(given: object, where: str) -> object:
+def _compute(given: Any, where: str) -> Any:
     """Return the table of rates; of a machine's name, the table of that machine."""
     if isinstance(given, str):
         names = rated_machines()
         if given not in names:
             raise InstanceError(f"{where}, compute: found {given!r}, {nearest(given, names)}, or a table")
-        table = dict(_read(given)["compute"])
-        given = {"device": given, **table}
-    _convert(given, ("bytes_per_s",), f"{where}, compute")
-    operations = given.get("operations_per_s") if isinstance(given, dict) else None
-    if not isinstance(operations, dict):
-        return given
-    for dtype, rate in operations.items():
-        if isinstance(rate, str):
-            try:
-                operations[dtype] = parse_count(rate)
-            except UsageError:
-                raise InstanceError(
-                    f"{where}, compute, operations_per_s, {dtype}: found {rate!r}, expected operations per "
-                    "second such as 19.5T"
-                ) from None
+        return {"device": given, **_compute(_read(given)["compute"], where)}
+    if isinstance(given, dict):
+        _convert(given, ("bytes_per_s",), f"{where}, compute")
+        _convert(given.get("operations_per_s"), DTYPES, f"{where}, compute, operations_per_s")
     return given
 
 
 @cache
 def rated_machines() -> tuple[str, ...]:
     """Return the names of the bundled machines that state rates of computation, sorted."""
-    return tuple(name for name in machine_names() if isinstance(_read(name).get("compute"), dict))
+    return tuple(name for name in machine_names() if "compute" in _read(name))
 
 
-def _convert(row: object, fields: tuple[str, ...], where: str) -> None:
-    """Turn texts that state sizes into bytes."""
+def _convert(row: object, fields: Iterable[str], where: str) -> None:
+    """Turn texts that state sizes and rates into numbers."""
     if not isinstance(row, dict):
         return
     named = [f"{key} {show(row[key])}" for key in ("name", "src", "dst", "tier") if key in row]
@@ -143,9 +133,14 @@ def _size(value: int | str | None, where: str, what: str) -> int | None:
         return value
     if value == "none":
         return None
-    is_rate = what == "bytes_per_s"
     try:
-        return parse_bytes(value.strip().removesuffix("/s") if is_rate else value)
+        if what in DTYPES:
+            return parse_count(value)
+        return parse_bytes(value.strip().removesuffix("/s") if what == "bytes_per_s" else value)
     except UsageError:
-        expected = "bytes per second such as 15.754GB/s" if is_rate else "bytes such as 40GiB, or none"
+        expected = "bytes such as 40GiB, or none"
+        if what in DTYPES:
+            expected = "operations per second such as 19.5T"
+        elif what == "bytes_per_s":
+            expected = "bytes per second such as 15.754GB/s"
         raise InstanceError(f"{where}, {what}: found {value!r}, expected {expected}") from None
