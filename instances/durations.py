@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from ..models.errors import InstanceError
 from ..models.graph import Graph, Mode, Op
@@ -55,7 +56,7 @@ def with_durations(graph: Graph, machine: Machine) -> Graph:
     kinds = Counter(part.dtype for part in kernels if part.multiply_adds) or Counter(x.dtype for x in kernels)
     stated = {
         "device": machine.device,
-        "dtypes": [dtype for dtype, _ in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))],
+        "dtypes": [dtype for dtype, _ in kinds.most_common()],
         "given": sum(not op.all_work for op in graph.ops),
     }
     return replace(graph, ops=ops, provenance={**graph.provenance, "durations": stated}, source=None)
@@ -65,7 +66,7 @@ class OfQuestion(str):
     """A machine whose durations a graph gets because a question names it, if the graph states its work."""
 
 
-def device_of(asked: object, graph: Graph, node: object, where: str) -> tuple[Machine | None, dict[str, str]]:
+def device_of(asked: Any, graph: Graph, node: object, where: str) -> tuple[Machine | None, dict[str, str]]:
     """Return the machine that option ``durations`` names, None if durations stay, and the option as text.
 
     Parameters
@@ -80,9 +81,6 @@ def device_of(asked: object, graph: Graph, node: object, where: str) -> tuple[Ma
     socket = str(node).partition("-")[0] in ("optane", "cxl")
     if isinstance(asked, OfQuestion) and (socket or not graph.states_work):
         return None, {}
-    if not isinstance(asked, str | os.PathLike):
-        expected = "expected a machine with rates, or given"
-        raise InstanceError(f"instance {where!r}, option durations: found {asked!r}, {expected}")
     if socket:
         raise InstanceError(
             f"instance {where!r}: found durations={asked} and node={node}, whose durations are the socket's; "
@@ -97,14 +95,11 @@ def on_device(graph: Graph, machine: Machine | None, before: Graph | None = None
     Parameters
     ----------
     before
-        What it was made of, with such durations already: what states no work any more, such as stages, has
-        them, too.
+        What the graph was made of, with such durations already; ops that were added get theirs.
     """
-    if machine is None or graph is before:
+    if machine is None or graph is before or (before is not None and not graph.states_work):
         return graph
-    if graph.states_work or before is None:
-        return with_durations(graph, machine)
-    return replace(graph, provenance={**graph.provenance, "durations": before.provenance["durations"]})
+    return with_durations(graph, machine)
 
 
 def at_peak_rates(graph: Graph) -> Graph:
@@ -117,12 +112,12 @@ def foreign_durations(graph: Graph, machine: Machine) -> str:
 
     Of a machine without rates the device is the one that its name begins with.
     """
-    rated, device = machine.compute is not None, graph.device
+    device = graph.device
     if device is None or device == machine.device:
         return ""
-    if not rated and machine.name.startswith(device.partition(" ")[0]):
-        return ""
-    if not rated:
+    if machine.compute is None:
+        if machine.name.startswith(device.partition(" ")[0]):
+            return ""
         step = "add a [compute] table to its file, or durations=MACHINE to the instance"
     elif graph.states_work:
         step = f"durations={machine.name} takes those of its device"

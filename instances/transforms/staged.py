@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 
 from ...models.derived.layers import Choice, Layer, stage_of
@@ -56,7 +57,10 @@ def staged(graph: Graph, ends: str, ways: str = "", devices: str = "", micro: in
         stage_of(part, _choice(part, text, where), device)
         for part, text, device in zip(parts, texts, home, strict=True)
     ]
-    return pipeline_graph(stages, micro, f"{graph.name} in {len(stages)} stages")
+    pipeline = pipeline_graph(stages, micro, f"{graph.name} in {len(stages)} stages")
+    roofline = {"durations": "roofline"} if graph.device is not None else {}
+    stated = {key: value for key, value in graph.provenance.items() if key in ("durations", "measured")}
+    return replace(pipeline, provenance={**roofline, **stated})
 
 
 def words_of(layers: Sequence[Layer], ends: Sequence[int], choices: Sequence[Choice]) -> tuple[str, str]:

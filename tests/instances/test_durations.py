@@ -129,6 +129,8 @@ def test_a_measured_duration_is_never_overwritten() -> None:
         ("gen:unet?depth=1&node=optane", "given"),
         ("catalogue:resnet50-train", f"roofline of {PEAK_DEVICE}, fp32"),
         ("gen:unet?depth=1&train=1&durations=l4&cuts=2-5&micro=2", "roofline of l4, fp32"),
+        ("gen:unet?depth=1&train=1&cuts=2-5&micro=2", f"roofline of {PEAK_DEVICE}, fp32"),
+        ("gen:chain?n=5&train=1&cuts=1-2", "given"),
     ],
 )
 def test_graphs_say_where_their_durations_come_from(spec: str, durations: str) -> None:
