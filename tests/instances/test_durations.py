@@ -127,6 +127,7 @@ def test_a_measured_duration_is_never_overwritten() -> None:
         ),
         ("gen:chain", "given"),
         ("gen:unet?depth=1&node=optane", "given"),
+        ("gen:unet?depth=1&dtype=bf16&node=optane", "given"),
         ("catalogue:resnet50-train", f"roofline of {PEAK_DEVICE}, fp32"),
         ("gen:unet?depth=1&train=1&durations=l4&cuts=2-5&micro=2", "roofline of l4, fp32"),
         ("gen:unet?depth=1&train=1&cuts=2-5&micro=2", f"roofline of {PEAK_DEVICE}, fp32"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import lowtide as lt
 from lowtide.instances.onnx_import import load_onnx
+from lowtide.instances.transforms.roofline import PEAK
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph
 from tests.effort import many
@@ -65,6 +66,12 @@ def read_by(graph: Graph) -> set[str]:
     return {graph.tensors[t].name for t in control(graph).reads}
 
 
+def states_its_time(graph: Graph) -> bool:
+    """Return whether the work of each op takes its duration on the reference machine."""
+    assert PEAK.compute is not None
+    return all(op.duration_ns == PEAK.compute.duration_ns(op.work) for op in graph.ops)
+
+
 def test_an_if_needs_what_its_larger_branch_needs(tmp_path: Path) -> None:
     path = branches(tmp_path, widened("t", 500, "a"), widened("e", 1000, "a"))
     graph = load_onnx(path)
@@ -73,6 +80,11 @@ def test_an_if_needs_what_its_larger_branch_needs(tmp_path: Path) -> None:
     # condition, a, and the larger branch with the output
     assert lt.solve(lt.Peak(graph)).objective == 1 + 4 + 4004
     assert control(graph).duration_ns > 1  # as long as the larger branch
+    assert states_its_time(graph)
+    assert states_its_time(load_onnx(branches(tmp_path, widened("t", 1000, "a"), widened("e", 500, "a"))))
+    in_bytes = load_onnx(path, dtype="int8")
+    assert {part.dtype for op in in_bytes.ops for part in op.work} == {"int8"}
+    assert need(in_bytes) == 1000 + 1
     assert graph.provenance["control_flow"]["workspace"] == "least peak of the bodies"
 
 
@@ -211,6 +223,7 @@ def test_a_loop_needs_one_iteration_and_what_it_carries(tmp_path: Path) -> None:
     assert read_by(graph) == {"x"}
     once = loop(tmp_path, wide, [value("w", (10,))], "y", [value("y", (10,))], many=1)
     assert load_onnx(once).ops[-1].duration_ns * 5 == control(graph).duration_ns
+    assert states_its_time(graph)
 
 
 def test_what_a_loop_collects_is_held_beside_its_iterations(tmp_path: Path) -> None:
@@ -221,6 +234,7 @@ def test_what_a_loop_collects_is_held_beside_its_iterations(tmp_path: Path) -> N
     assert [t.nbytes for t in graph.tensors if t.name in ("y", "all")] == [40, 5 * 80]
     # go, v, w and slice at once, beside all five slices
     assert need(graph) == 1 + 40 + 40 + 80 + 5 * 80
+    assert states_its_time(graph)
     path = loop(tmp_path, nodes, returned, "y all", [value("y", None), value("all", None)], many=None)
     with pytest.raises(InstanceError, match=r"unknown number of iterations, expected a constant"):
         load_onnx(path)

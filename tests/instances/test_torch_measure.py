@@ -32,6 +32,8 @@ def test_measured_files_load_solve_and_run(tmp_path: Path, capsys: pytest.Captur
     assert graph.tensors == traced.tensors
     assert [(op.reads, op.writes) for op in graph.ops] == [(op.reads, op.writes) for op in traced.ops]
     assert [op.duration_ns for op in graph.ops] != [op.duration_ns for op in traced.ops]
+    assert traced.states_work
+    assert not graph.states_work  # no duration of another device takes the place of what was measured
     found = Measurement(**graph.provenance["measured"])
     assert found.repetitions == 2
     assert found.versions["torch"] == torch.__version__

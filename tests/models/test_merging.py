@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.instances.durations import with_durations
 from lowtide.models.derived.merging import merge_ops, merged_numbers, sets_of, stated_merges, text_of
 
 
@@ -57,6 +58,15 @@ def test_two_readers_are_one_op_that_writes_one_tensor() -> None:
     assert stated_merges(merged) == ()
     assert text_of(graph, [(3, 1)]) == "x+y"
     assert sets_of(graph, "x+y;4+0") == [[1, 3], [4, 0]]
+
+
+def test_the_measured_time_of_a_merge_is_no_time_of_its_first_op_on_another_device() -> None:
+    graph = three()
+    ops = tuple(replace(op, work=(lt.Work(nbytes=10**6),)) for op in graph.ops)
+    merged = merge_ops(replace(graph, ops=ops), [(1, 3)])
+    assert [len(op.work) for op in merged.ops] == [1, 0, 1, 1, 1]
+    timed = with_durations(merged, lt.load_machine("l4"))
+    assert timed.ops[1].duration_ns == 11 < timed.ops[0].duration_ns
 
 
 @pytest.mark.parametrize(
