@@ -63,7 +63,7 @@ def with_durations(graph: Graph, machine: Machine) -> Graph:
 
 
 class OfQuestion(str):
-    """A machine whose durations a graph gets because a question names it, if the graph states its work."""
+    """Name of a question's machine, as option ``durations``: graphs that state no work stay as they are."""
 
 
 def device_of(asked: Any, graph: Graph, node: object, where: str) -> tuple[Machine | None, dict[str, str]]:
@@ -90,12 +90,12 @@ def device_of(asked: Any, graph: Graph, node: object, where: str) -> tuple[Machi
 
 
 def on_device(graph: Graph, machine: Machine | None, before: Graph | None = None) -> Graph:
-    """Return a graph with durations of a machine, if there is one.
+    """Return the graph with durations of a machine; without a machine as it is.
 
     Parameters
     ----------
     before
-        What the graph was made of, with such durations already; ops that were added get theirs.
+        The graph before transformations, with such durations already: ops that these added get theirs, too.
     """
     if machine is None or graph is before or (before is not None and not graph.states_work):
         return graph
@@ -103,7 +103,7 @@ def on_device(graph: Graph, machine: Machine | None, before: Graph | None = None
 
 
 def at_peak_rates(graph: Graph) -> Graph:
-    """Return a graph in a data type that was asked for with durations of the reference machine in it."""
+    """Return the graph with durations of the reference machine at the rates of its data types."""
     return with_durations(graph, PEAK) if graph.states_work else graph
 
 

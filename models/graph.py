@@ -158,8 +158,8 @@ class Graph:
         stated = self.provenance.get("durations")
         if isinstance(stated, Mapping):
             return str(stated.get("device"))
-        unknown = "measured" in self.provenance or stated not in (None, "roofline")
-        return None if unknown or not (stated or self.states_work) else PEAK_DEVICE
+        is_roofline = stated == "roofline" or (stated is None and self.states_work)
+        return PEAK_DEVICE if is_roofline else None
 
     @property
     def durations(self) -> str:

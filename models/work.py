@@ -95,15 +95,15 @@ class Rates(Written):
     operations_per_s
         ``(data type, operations per second)`` pairs, without sparsity; a multiply-add is two operations.
     bytes_per_s
-        Of the memory.
+        Bytes per second to and from the device's own memory.
     arithmetic_percent, memory_percent
         Shares of these rates that kernels reach, 1 to 100.
     launch_ns
-        What each kernel costs besides.
+        Nanoseconds that the launch of a kernel adds to its time.
     device
         What results call the device; empty: the name of the machine.
     source
-        Where the numbers are from.
+        Where the rates are from, such as a data sheet.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class Rates(Written):
         return {**Written.to_dict(self), "operations_per_s": dict(self.operations_per_s)}
 
     def duration_ns(self, work: Iterable[Work]) -> int:
-        """Return the ns of kernels that run one after the other.
+        """Return the duration in ns of kernels that run one after the other.
 
         Raises
         ------

@@ -201,6 +201,8 @@ def test_bundled_traces_state_work_that_takes_their_durations_on_the_reference_m
         (work,) = op.work
         assert op.duration_ns == duration_ns(work.nbytes, work.multiply_adds)
     assert lt.load("catalogue:gpt2-small-flash-train", durations="l4").durations == "roofline of l4, fp32"
+    assert graph.source
+    assert with_durations(graph, load_machine("l4")).source is None  # the source has other durations
     kept = load_problem(lt.Placement, "catalogue:g10/vit-1280?machine=h100-80g")
     assert kept.graph == lt.load("catalogue:g10/vit-1280")
 
@@ -358,6 +360,7 @@ def test_onnx_networks_in_a_data_type_have_values_of_its_size(dtype: str) -> Non
     assert after.name == f"{before.name}-{dtype}"
     assert after.durations == f"roofline of {PEAK_DEVICE}, {dtype}"
     assert (after == before) == (dtype == "fp32")
+    assert lt.load(f"onnx:squeezenet?conv=modes&dtype={dtype}").durations == after.durations
 
 
 def test_data_types_that_are_none_are_refused_and_small_networks_state_theirs() -> None:
