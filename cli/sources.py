@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..models.derived.named_ops import op_named, ops_by_name
 from ..models.errors import InstanceError, UsageError
+from ..models.files import read_text
 
 if TYPE_CHECKING:
     from ..instances import Allocation
@@ -164,11 +164,7 @@ def read_order(path: str, graph: Graph) -> list[int]:
     InstanceError
         If the file cannot be read, or has a word that names no op, or several.
     """
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
-        raise InstanceError(f"{path}: found {reason}, expected a text file with an order") from None
+    text = read_text(path, "a text file with an order")
     named = ops_by_name(graph)
     order = []
     for number, line in enumerate(text.splitlines(), start=1):

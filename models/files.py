@@ -1,4 +1,4 @@
-"""Output files are written whole or not at all."""
+"""Files of text to read, and output files, which are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from .errors import UsageError
+from .errors import InstanceError, UsageError
 
 _READ: ContextVar[set[str] | None] = ContextVar("files read", default=None)
 
@@ -35,6 +35,21 @@ def note_file(path: str | os.PathLike[str]) -> None:
 def files_read() -> set[str]:
     """Return the files that were read within `noting_files`, links followed."""
     return set(_READ.get() or ())
+
+
+def read_text(path: str | os.PathLike[str], expected: str) -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    InstanceError
+        If it cannot be read as UTF-8; the message says what file is `expected`.
+    """
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        raise InstanceError(f"{os.fspath(path)}: found {reason}, expected {expected}") from None
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:

@@ -20,6 +20,7 @@ from weakref import ReferenceType
 
 from ..formulations.pyomo_terms import silent_pyomo
 from ..models.errors import InstanceError
+from ..models.files import read_text
 
 _BEHIND = re.compile(r"#\s*(Dual|Basis)", re.IGNORECASE)
 _ROWS = re.compile(r"#\s*Rows|\s*No\.\s+Row name", re.IGNORECASE)
@@ -40,11 +41,7 @@ def read_solution(path: str | os.PathLike[str], labels: Mapping[str, str]) -> di
     InstanceError
         If the file cannot be read, or names no variable.
     """
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
-        raise InstanceError(f"{os.fspath(path)}: found {reason}, expected a solution file") from None
+    text = read_text(path, "a solution file")
     found = dict(_by_place(text, list(labels.values())) or _by_name(text, labels))
     if not found:
         example = next(iter(labels), "a name")
