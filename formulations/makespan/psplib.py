@@ -21,8 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import add
 
+from ...models.derived.memory import sequential_memory
 from ...models.errors import UsageError
 from ...models.problems.makespan import Makespan
+from ...models.texts import printable
 from ...models.units import exact_bytes
 from .data import MakespanData, makespan_data
 
@@ -37,13 +39,12 @@ def text(problem: Makespan) -> str:
     UsageError
         If an op has a choice, or the memory is no renewable resource.
     """
-    if problem.has_choice:
-        several = next(i for i, choices in enumerate(problem.alternatives) if len(choices) > 1)
-        name = problem.graph.ops[several].name
-        raise UsageError(
-            f"export to .sm: found {len(problem.alternatives[several])} modes of op {several} {name!r}, "
-            "expected one of each op; .mm states several"
-        )
+    for i, (op, modes) in enumerate(zip(problem.graph.ops, problem.alternatives, strict=True)):
+        if len(modes) > 1:
+            raise UsageError(
+                f"export to .sm: found {len(modes)} modes of op {i} {op.name!r}, expected one of each op; "
+                ".mm states several"
+            )
     return text_of_modes(problem)
 
 
@@ -56,67 +57,49 @@ def text_of_modes(problem: Makespan) -> str:
         If the memory is no renewable resource.
     """
     data = makespan_data(problem)
-    room = data.memory - data.bytes.base
     held = _held(problem, data)
-    capacities = [*data.counts, *([] if held is None else [room])]
-    demands = [
-        [
-            [
-                *(int(kind == a.kind) for kind in range(len(data.counts))),
-                *([] if held is None else [held[i] + a.workspace]),
-            ]
-            for a in choices
-        ]
-        for i, choices in enumerate(data.alternatives)
-    ]
-    none = [0] * len(capacities)
-    modes = [[(0, none)], *([] for _ in range(data.n)), [(0, none)]]
+    capacities, memory = [*data.counts], ""
+    if held is not None:
+        capacities.append(data.memory - data.bytes.base)
+        memory = f", R {len(capacities)} in units of {data.bytes.unit} bytes"
+    idle = [[0] * (1 + len(capacities))]
+    modes = [idle, *([] for _ in range(data.n)), idle]
     for i, choices in enumerate(data.alternatives):
-        modes[i + 1] = [(a.duration, demand) for a, demand in zip(choices, demands[i], strict=True)]
+        for a in choices:
+            processors = [int(kind == a.kind) for kind in range(len(data.counts))]
+            modes[i + 1].append([a.duration, *processors, *([] if held is None else [held[i] + a.workspace])])
     names = "".join(f"{f'R {k + 1}':>12}" for k in range(len(capacities)))
-    successors = _successors(data)
-    return "\n".join(
-        [
-            RULE,
-            f"file with basedata            : {_word(problem.graph.name)}, time in ticks of {data.tick} ns"
-            + ("" if held is None else f", R {len(capacities)} in units of {data.bytes.unit} bytes"),
-            "initial value random generator: 0",
-            RULE,
-            "projects                      :  1",
-            f"jobs (incl. supersource/sink ):  {data.n + 2}",
-            f"horizon                       :  {data.horizon}",
-            "RESOURCES",
-            f"  - renewable                 :  {len(capacities)}   R",
-            "  - nonrenewable              :  0   N",
-            "  - doubly constrained        :  0   D",
-            RULE,
-            "PROJECT INFORMATION:",
-            "pronr.  #jobs rel.date duedate tardcost  MPM-Time",
-            _row([1, data.n, 0, data.horizon, 0, max(map(add, data.head, data.duration))]),
-            RULE,
-            "PRECEDENCE RELATIONS:",
-            "jobnr.    #modes  #successors   successors",
-            *(
-                _row([job + 1, len(modes[job]), len(after), *(k + 1 for k in after)])
-                for job, after in enumerate(successors)
-            ),
-            RULE,
-            "REQUESTS/DURATIONS:",
-            f"jobnr. mode duration{names}",
-            "-" * 72,
-            *(
-                _row([job + 1, number + 1, duration, *demand])
-                for job, own in enumerate(modes)
-                for number, (duration, demand) in enumerate(own)
-            ),
-            RULE,
-            "RESOURCEAVAILABILITIES:",
-            names,
-            _row(capacities),
-            RULE,
-            "",
-        ]
-    )
+    return f"""\
+{RULE}
+file with basedata            : {printable(problem.graph.name)}, time in ticks of {data.tick} ns{memory}
+initial value random generator: 0
+{RULE}
+projects                      :  1
+jobs (incl. supersource/sink ):  {data.n + 2}
+horizon                       :  {data.horizon}
+RESOURCES
+  - renewable                 :  {len(capacities)}   R
+  - nonrenewable              :  0   N
+  - doubly constrained        :  0   D
+{RULE}
+PROJECT INFORMATION:
+pronr.  #jobs rel.date duedate tardcost  MPM-Time
+{_row([1, data.n, 0, data.horizon, 0, max(map(add, data.head, data.duration))])}
+{RULE}
+PRECEDENCE RELATIONS:
+jobnr.    #modes  #successors   successors
+{_rows([job, len(modes[job - 1]), len(after), *after] for job, after in enumerate(_successors(data), 1))}
+{RULE}
+REQUESTS/DURATIONS:
+jobnr. mode duration{names}
+{"-" * 72}
+{_rows([job, number, *mode] for job, own in enumerate(modes, 1) for number, mode in enumerate(own, 1))}
+{RULE}
+RESOURCEAVAILABILITIES:
+{names}
+{_row(capacities)}
+{RULE}
+"""
 
 
 def _held(problem: Makespan, data: MakespanData) -> list[int] | None:
@@ -138,36 +121,35 @@ def _held(problem: Makespan, data: MakespanData) -> list[int] | None:
         )
     held = [0] * data.n
     for x in lives:
-        if x.born is None or x.last != (x.born,) or not x.held:
+        if x.born is None or x.last != (x.born,):
             raise UsageError(
-                f"export to PSPLIB: found {_longer(problem, data)} and a memory of "
-                f"{exact_bytes(problem.memory)} that may not hold all at once, expected none: a renewable "
-                "resource is held by a job from its start to its end only; .mzn states such a memory"
+                f"export to PSPLIB: found {_longer(problem)} and a memory of {exact_bytes(problem.memory)} "
+                "that may not hold all at once, expected none: a renewable resource is held by a job from "
+                "its start to its end only; .mzn states such a memory"
             )
         held[x.born] += x.nbytes
     return held
 
 
-def _longer(problem: Makespan, data: MakespanData) -> str:
+def _longer(problem: Makespan) -> str:
     """Return a tensor that is live before or after an op that accesses it, in words."""
-    graph = problem.graph
-    for t, tensor in enumerate(graph.tensors):
-        accessors = [i for i, op in enumerate(graph.ops) if t in (*op.reads, *op.writes)]
-        kept = tensor.initial and tensor.final
-        if tensor.nbytes and accessors and not kept and (tensor.initial or tensor.final or accessors[1:]):
-            return f"tensor {tensor.name!r} of {exact_bytes(tensor.nbytes)}, live between ops,"
-    raise AssertionError("a lifetime of no tensor")
+    accessors = sequential_memory(problem.graph).accessors
+    return next(
+        f"tensor {tensor.name!r} of {exact_bytes(tensor.nbytes)}, live between ops,"
+        for tensor, ops in zip(problem.graph.tensors, accessors, strict=True)
+        if tensor.nbytes and ops and (tensor.initial != tensor.final or (not tensor.final and len(ops) > 1))
+    )
 
 
 def _successors(data: MakespanData) -> list[list[int]]:
-    """Return the direct successors of each job, the source first and the sink last."""
+    """Return the numbers of the direct successors of each job, the source first and the sink last."""
     after: list[list[int]] = [[] for _ in range(data.n + 2)]
     for i, before in enumerate(data.bytes.predecessors):
         for j in before or (-1,):
-            after[j + 1].append(i + 1)
-    for job in range(1, data.n + 1):
-        if not after[job]:
-            after[job].append(data.n + 1)
+            after[j + 1].append(i + 2)
+    for successors in after[1:-1]:
+        if not successors:
+            successors.append(data.n + 2)
     return after
 
 
@@ -175,5 +157,5 @@ def _row(numbers: Iterable[int]) -> str:
     return " ".join(f"{number:>8}" for number in numbers)
 
 
-def _word(name: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in name) or "a graph"
+def _rows(rows: Iterable[Iterable[int]]) -> str:
+    return "\n".join(map(_row, rows))
