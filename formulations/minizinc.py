@@ -5,19 +5,21 @@ A file is whole: ``minizinc model.mzn`` needs no second file. Sets of numbers be
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Mapping
 
 from ..models.errors import InstanceError
+from ..models.texts import printable
 
 Entry = int | str | Iterable[int]
 """An element of an array: a number, a text, or a set of numbers."""
 
-Data = Mapping[str, int | tuple[str, Iterable[Entry]]]
-"""By parameter: a number, or the name of the index set and the elements of an array."""
+Data = Mapping[str, int | Mapping[str, Iterable[Entry]]]
+"""By parameter its number; by set, as the model calls it, the arrays over it by their names."""
 
-Values = Mapping[str, list[int]]
-"""A solution: the numbers of each variable by its name; a single number is a list of one."""
+Values = Mapping[str, list[str]]
+"""A solution: the elements of each array by its name."""
 
 WIDTH = 100
 """Columns of a line of data, chosen by hand: long arrays are wrapped there."""
@@ -29,46 +31,43 @@ def with_data(model: str, about: str, data: Data) -> str:
     Parameters
     ----------
     model
-        Declares the parameters that `data` assigns.
+        Declares the parameters and sets that `data` has.
     about
         What the data are of, for the comment above them.
     data
         The values of all parameters.
     """
-    lines = [model.strip(), "", *_comment(f"Data: {about}")]
+    lines = [model.strip(), "", *(f"% {line}" for line in textwrap.wrap(f"Data: {about}", WIDTH))]
     for name, value in data.items():
         if isinstance(value, int):
             lines.append(f"{name} = {value};")
             continue
-        index, entries = value
-        lines += _wrapped(f"{name} = array1d({index}, [{', '.join(map(_literal, entries))}]);")
+        for array, entries in value.items():
+            lines += _wrapped(f"{array} = array1d({name}, [{', '.join(map(_literal, entries))}]);")
     return "\n".join(lines) + "\n"
 
 
-def array(values: Values, name: str, length: int) -> list[int]:
-    """Return the numbers of an array of a solution.
+def integers(values: Values, name: str, length: int) -> list[int]:
+    """Return the elements of an array of a solution.
 
     Raises
     ------
     InstanceError
-        If the solution does not have it, or has it in another length.
+        If the solution does not have it, has it in another length, or an element is no integer.
     """
-    numbers = values.get(name)
-    if numbers is None or len(numbers) != length:
-        count = "no value" if numbers is None else f"{len(numbers)} numbers"
-        raise InstanceError(f"solution: found {count} of {name}, expected {length} numbers")
-    return numbers
+    found = values.get(name, [])
+    try:
+        if len(found) == length:
+            return [int(element) for element in found]
+    except ValueError:
+        pass
+    raise InstanceError(f"solution: found {name} = [{', '.join(found)}], expected {length} integers")
 
 
 def _literal(entry: Entry) -> str:
     if isinstance(entry, str):
-        shown = "".join(c if c.isprintable() else "?" for c in entry)
-        return '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return json.dumps(printable(entry), ensure_ascii=False)  # as in MiniZinc: \" and \\
     return str(entry) if isinstance(entry, int) else "{" + ", ".join(map(str, entry)) + "}"
-
-
-def _comment(text: str) -> list[str]:
-    return [f"% {line}" for line in textwrap.wrap(text, WIDTH)]
 
 
 def _wrapped(line: str) -> list[str]:

@@ -57,9 +57,7 @@ def export_model(
         file cannot be written, or there is no such part, or none is named and there are several.
     """
     if method is None:
-        write = text_of(problem, path, part=part, options=options or {})
-        check_writable(path)
-        write_whole(path, write().encode())
+        write_whole(path, text_of(problem, path, part=part, options=options or {}).encode())
         return
     export = export_of(problem, method, part)
     kind = export.engine

@@ -65,9 +65,8 @@ class Room:
         Whether a problem falls into independent parts, of which one is exported: then the `data` of models
         takes its number, too.
     files
-        Texts that state the problem without a method, by suffix: ``module:function`` in
-        `lowtide.formulations`, from a problem to the text. The module of ``.mzn`` has ``answer``, too: from a
-        problem and the values of a solution to an answer.
+        Texts that state the problem without a method, by suffix: ``(problem) -> text``. The module of
+        ``.mzn`` also has ``answer``: ``(problem, values) -> answer``, see `lowtide.formulations.minizinc`.
     judging
         Microseconds of the verifier for each op and access of the graph, and each buffer; what is measured of
         them stands in `lowtide.solvers.judging`.

@@ -26,10 +26,12 @@ from itertools import accumulate
 
 from ...models.errors import InstanceError
 from ...models.problems.makespan import Makespan
-from ..minizinc import Values, array, with_data
+from ..minizinc import Values, integers, with_data
+from ..peak.minizinc import LIFETIMES, lifetime_data
 from .data import makespan_data
 
-MODEL = """
+MODEL = (
+    """
 % Makespan under a memory bound: the fastest schedule of the ops that never holds more than `memory`.
 % Times are in multiples of `tick`, bytes in multiples of `unit`. Everything is numbered from 0.
 include "cumulative.mzn";
@@ -53,16 +55,9 @@ array[ALTERNATIVES] of OPS: op;
 array[ALTERNATIVES] of KINDS: kind;
 array[ALTERNATIVES] of int: duration;
 array[ALTERNATIVES] of int: workspace;
-
-% A lifetime: tensors that appear with the same op and vanish with the same ops.
-int: lifetimes;
-set of int: LIFETIMES = 0..lifetimes - 1;
-array[LIFETIMES] of int: nbytes;
-array[LIFETIMES] of int: born;             % the op that it appears with; -1: there at the start
-array[LIFETIMES] of set of int: last;      % it vanishes with the last of these ops; {}: it stays
-array[LIFETIMES] of 0..1: held;            % 1: until they have ended; 0: until the last of them starts
-int: base;                                 % there throughout, and in no lifetime
-int: memory;
+"""
+    + LIFETIMES
+    + """int: memory;
 
 int: horizon = sum(i in OPS)(max([duration[a] | a in ALTERNATIVES where op[a] = i]));
 
@@ -90,21 +85,21 @@ constraint forall(k in KINDS)(                                                  
   in cumulative(
     [start[op[a]] | a in on], [duration[a] | a in on], [runs[a] | a in on], processors[k]));
 constraint cumulative(                                                              % (4)
-  [appears[l] | l in LIFETIMES] ++ [start[op[a]] | a in ALTERNATIVES],
-  [length[l] | l in LIFETIMES] ++ [duration[a] | a in ALTERNATIVES],
-  [nbytes[l] | l in LIFETIMES] ++ [workspace[a] * runs[a] | a in ALTERNATIVES],
+  appears ++ [start[op[a]] | a in ALTERNATIVES],
+  length ++ duration,
+  nbytes ++ [workspace[a] * runs[a] | a in ALTERNATIVES],
   memory - base);
 constraint base + sum(l in LIFETIMES where born[l] < 0)(nbytes[l]) <= memory;       % (5)
 
 solve :: int_search(start ++ taken, smallest, indomain_min) minimize makespan;
 """
+)
 
 
 def text(problem: Makespan) -> str:
     """Return the model with the data of a problem."""
     data = makespan_data(problem)
     rows = [(i, a) for i, choices in enumerate(data.alternatives) for a in choices]
-    lives = data.bytes.lifetimes
     return with_data(
         MODEL,
         f"graph {problem.graph.name!r}, accounting {problem.graph.accounting}; "
@@ -113,22 +108,23 @@ def text(problem: Makespan) -> str:
             "tick": data.tick,
             "unit": data.bytes.unit,
             "kinds": len(data.counts),
-            "kind_name": ("KINDS", (kind or "processor" for kind, _ in problem.kinds)),
-            "processors": ("KINDS", data.counts),
+            "KINDS": {
+                "kind_name": (kind or "processor" for kind, _ in problem.kinds),
+                "processors": data.counts,
+            },
             "ops": data.n,
-            "op_name": ("OPS", (op.name for op in problem.graph.ops)),
-            "before": ("OPS", data.bytes.predecessors),
+            "OPS": {
+                "op_name": (op.name for op in problem.graph.ops),
+                "before": data.bytes.predecessors,
+            },
             "alternatives": len(rows),
-            "op": ("ALTERNATIVES", (i for i, _ in rows)),
-            "kind": ("ALTERNATIVES", (a.kind for _, a in rows)),
-            "duration": ("ALTERNATIVES", (a.duration for _, a in rows)),
-            "workspace": ("ALTERNATIVES", (a.workspace for _, a in rows)),
-            "lifetimes": len(lives),
-            "nbytes": ("LIFETIMES", (x.nbytes for x in lives)),
-            "born": ("LIFETIMES", (-1 if x.born is None else x.born for x in lives)),
-            "last": ("LIFETIMES", (x.last for x in lives)),
-            "held": ("LIFETIMES", (int(x.held) for x in lives)),
-            "base": data.bytes.base,
+            "ALTERNATIVES": {
+                "op": (i for i, _ in rows),
+                "kind": (a.kind for _, a in rows),
+                "duration": (a.duration for _, a in rows),
+                "workspace": (a.workspace for _, a in rows),
+            },
+            **lifetime_data(data.bytes),
             "memory": data.memory,
         },
     )
@@ -137,12 +133,12 @@ def text(problem: Makespan) -> str:
 def answer(problem: Makespan, values: Values) -> tuple[int, ...]:
     """Return the start of each op of a solution, in ns; where ops have a choice, then their alternatives."""
     data = makespan_data(problem)
-    starts = tuple(start * data.tick for start in array(values, "start", data.n))
+    starts = tuple(start * data.tick for start in integers(values, "start", data.n))
     if not problem.has_choice:
         return starts
     numbers = [len(choices) for choices in data.alternatives]
     first = [end - number for end, number in zip(accumulate(numbers), numbers, strict=True)]
-    taken = [a - base for a, base in zip(array(values, "taken", data.n), first, strict=True)]
+    taken = [a - base for a, base in zip(integers(values, "taken", data.n), first, strict=True)]
     for i, (choice, number) in enumerate(zip(taken, numbers, strict=True)):
         if not 0 <= choice < number:
             expected = f"expected one in [{first[i]}, {first[i] + number})"

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from ...models.buffers import Buffer, Buffers
 from ...models.problems.offsets import Offsets
-from ..minizinc import Data, Values, array, with_data
+from ..minizinc import Data, Values, integers, with_data
 from .data import common_unit
 
 MODEL = """
@@ -62,13 +62,10 @@ int: pairs;
 set of int: PAIRS = 0..pairs - 1;
 array[PAIRS] of BUFFERS: one;
 array[PAIRS] of BUFFERS: other;
-set of int: PAIRED = {one[p] | p in PAIRS} union {other[p] | p in PAIRS};
-array[BUFFERS] of set of int: partners = array1d(BUFFERS,
-  [{other[p] | p in PAIRS where one[p] = i} union {one[p] | p in PAIRS where other[p] = i}
-   | i in BUFFERS]);
+set of int: PAIRED = array2set(one ++ other);
 
-array[BUFFERS] of var 0..max([0] ++ [highest[k] | k in POOLS]): offset;
-array[POOLS] of var 0..max([0] ++ [highest[k] | k in POOLS]): height;
+array[BUFFERS] of var 0..max([0] ++ highest): offset;
+array[POOLS] of var 0..max([0] ++ highest): height;
 
 constraint forall(i in BUFFERS)(offset[i] mod alignment[i] = 0);                % (1)
 constraint forall(i in BUFFERS where fixed[i] >= 0)(offset[i] = fixed[i]);      % (1)
@@ -86,7 +83,8 @@ constraint forall(                                                              
     /\\ pool[owner[r]] = pool[owner[q]] /\\ first[r] < last[q] /\\ first[q] < last[r])(
   offset[owner[r]] + high[r] <= offset[owner[q]] + low[q]
   \\/ offset[owner[q]] + high[q] <= offset[owner[r]] + low[r]
-  \\/ (owner[q] in partners[owner[r]] /\\ offset[owner[r]] = offset[owner[q]]));
+  \\/ (offset[owner[r]] = offset[owner[q]]
+      /\\ exists(p in PAIRS)({one[p], other[p]} = {owner[r], owner[q]})));
 
 """
 
@@ -96,8 +94,7 @@ SATISFY = "solve :: int_search(offset, smallest, indomain_min) satisfy;  % any a
 
 def text(problem: Offsets) -> str:
     """Return the model with the data of a problem."""
-    buffers = problem.buffers.buffers
-    unit = common_unit(buffers) or 1
+    buffers, unit = problem.buffers.buffers, common_unit(problem.buffers.buffers) or 1
     number = {b.id: i for i, b in enumerate(buffers)}
     pairs = [(number[a], number[b]) for a, b in problem.buffers.inplace]
     return with_data(
@@ -108,8 +105,7 @@ def text(problem: Offsets) -> str:
             **_pools_and_buffers(problem.buffers, unit),
             **_rectangles(buffers, unit),
             "pairs": len(pairs),
-            "one": ("PAIRS", (a for a, _ in pairs)),
-            "other": ("PAIRS", (b for _, b in pairs)),
+            "PAIRS": {"one": (a for a, _ in pairs), "other": (b for _, b in pairs)},
         },
     )
 
@@ -121,27 +117,29 @@ def _pools_and_buffers(of: Buffers, unit: int) -> Data:
     top = sum((b.size + (b.offset or 0)) // unit + a for b, a in zip(buffers, alignment, strict=True))
     return {
         "pools": len(pools),
-        "pool_name": ("POOLS", pools),
-        "highest": ("POOLS", (top if c is None else min(top, c // unit) for c in of.pools.values())),
+        "POOLS": {
+            "pool_name": pools,
+            "highest": (top if c is None else min(top, c // unit) for c in of.pools.values()),
+        },
         "buffers": len(buffers),
-        "buffer_id": ("BUFFERS", (b.id for b in buffers)),
-        "size": ("BUFFERS", (b.size // unit for b in buffers)),
-        "alignment": ("BUFFERS", alignment),
-        "fixed": ("BUFFERS", (-1 if b.offset is None else b.offset // unit for b in buffers)),
-        "pool": ("BUFFERS", (pools.index(b.pool) for b in buffers)),
+        "BUFFERS": {
+            "buffer_id": (b.id for b in buffers),
+            "size": (b.size // unit for b in buffers),
+            "alignment": alignment,
+            "fixed": (-1 if b.offset is None else b.offset // unit for b in buffers),
+            "pool": (pools.index(b.pool) for b in buffers),
+        },
     }
 
 
 def _rectangles(buffers: Sequence[Buffer], unit: int) -> Data:
-    rows = [(i, *r) for i, b in enumerate(buffers) for r in b.rectangles]
+    rows = [(i, *rectangle) for i, b in enumerate(buffers) for rectangle in b.rectangles]
     rank = {time: k for k, time in enumerate(sorted({time for row in rows for time in row[1:3]}))}
+    numbers = [(i, rank[a], rank[b], c // unit, d // unit) for i, a, b, c, d in rows]
+    names = ("owner", "first", "last", "low", "high")
     return {
         "rectangles": len(rows),
-        "owner": ("RECTANGLES", (row[0] for row in rows)),
-        "first": ("RECTANGLES", (rank[row[1]] for row in rows)),
-        "last": ("RECTANGLES", (rank[row[2]] for row in rows)),
-        "low": ("RECTANGLES", (row[3] // unit for row in rows)),
-        "high": ("RECTANGLES", (row[4] // unit for row in rows)),
+        "RECTANGLES": {name: [row[k] for row in numbers] for k, name in enumerate(names)},
     }
 
 
@@ -149,5 +147,5 @@ def answer(problem: Offsets, values: Values) -> dict[str, int]:
     """Return the offsets of a solution in bytes, by id."""
     buffers = problem.buffers.buffers
     unit = common_unit(buffers) or 1
-    offsets = array(values, "offset", len(buffers))
+    offsets = integers(values, "offset", len(buffers))
     return {b.id: offset * unit for b, offset in zip(buffers, offsets, strict=True)}

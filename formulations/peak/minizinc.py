@@ -23,10 +23,23 @@ The optimum in units times `unit` is the optimum of the problem in bytes.
 from __future__ import annotations
 
 from ...models.problems.peak import Peak
-from ..minizinc import Values, array, with_data
-from .data import order_of, peak_data
+from ..minizinc import Data, Values, integers, with_data
+from .data import PeakData, order_of, peak_data
 
-MODEL = """
+LIFETIMES = """
+% A lifetime: tensors that appear with the same op and vanish with the same ops.
+int: lifetimes;
+set of int: LIFETIMES = 0..lifetimes - 1;
+array[LIFETIMES] of int: nbytes;
+array[LIFETIMES] of int: born;             % the op that it appears with; -1: there at the start
+array[LIFETIMES] of set of int: last;      % it vanishes with the last of these ops; {}: it stays
+array[LIFETIMES] of 0..1: held;            % 1: until they have ended; 0: until the last of them starts
+int: base;                                 % there throughout, and in no lifetime
+"""
+"""Declares what `lifetime_data` gives."""
+
+MODEL = (
+    """
 % Minimum peak memory: an order of the ops, one after another, whose peak is least.
 % Bytes are in multiples of `unit`. Ops and lifetimes are numbered from 0.
 include "alldifferent.mzn";
@@ -38,16 +51,9 @@ set of int: OPS = 0..ops - 1;
 array[OPS] of string: op_name;
 array[OPS] of set of int: before;          % ops that must run earlier: the direct predecessors
 array[OPS] of int: workspace;              % held while the op runs
-
-% A lifetime: tensors that appear with the same op and vanish with the same ops.
-int: lifetimes;
-set of int: LIFETIMES = 0..lifetimes - 1;
-array[LIFETIMES] of int: nbytes;
-array[LIFETIMES] of int: born;             % the op that it appears with; -1: there at the start
-array[LIFETIMES] of set of int: last;      % it vanishes with the last of these ops; {}: it stays
-array[LIFETIMES] of 0..1: held;            % 1: until that op has ended; 0: until it starts
-int: base;                                 % there throughout, and in no lifetime
-int: total = base + sum(nbytes) + max([0] ++ [workspace[i] | i in OPS]);
+"""
+    + LIFETIMES
+    + """int: total = base + sum(nbytes) + max([0] ++ workspace);
 
 array[OPS] of var OPS: position;
 var base..total: peak;                     % in units
@@ -62,38 +68,47 @@ array[LIFETIMES] of var 0..ops: length = array1d(LIFETIMES,
 constraint alldifferent(position);                                              % (1)
 constraint forall(i in OPS, j in before[i])(position[j] < position[i]);         % (2)
 constraint if ops = 0 then true else cumulative(                                % (3)
-  [appears[l] | l in LIFETIMES] ++ [position[i] | i in OPS],
-  [length[l] | l in LIFETIMES] ++ [1 | i in OPS],
-  [nbytes[l] | l in LIFETIMES] ++ [workspace[i] | i in OPS],
-  peak - base) endif;
+  appears ++ position, length ++ [1 | i in OPS], nbytes ++ workspace, peak - base) endif;
 constraint peak >= base + sum(l in LIFETIMES where born[l] < 0)(nbytes[l]);     % (4)
 
 solve :: int_search(position, smallest, indomain_min) minimize peak;
 """
+)
 
 
 def text(problem: Peak) -> str:
     """Return the model with the data of a problem."""
-    data, ops = peak_data(problem), problem.graph.ops
+    data = peak_data(problem)
     return with_data(
         MODEL,
         f"graph {problem.graph.name!r}, accounting {problem.graph.accounting}",
         {
             "unit": data.unit,
             "ops": data.n,
-            "op_name": ("OPS", (op.name for op in ops)),
-            "before": ("OPS", data.predecessors),
-            "workspace": ("OPS", data.workspace),
-            "lifetimes": len(data.lifetimes),
-            "nbytes": ("LIFETIMES", (x.nbytes for x in data.lifetimes)),
-            "born": ("LIFETIMES", (-1 if x.born is None else x.born for x in data.lifetimes)),
-            "last": ("LIFETIMES", (x.last for x in data.lifetimes)),
-            "held": ("LIFETIMES", (int(x.held) for x in data.lifetimes)),
-            "base": data.base,
+            "OPS": {
+                "op_name": (op.name for op in problem.graph.ops),
+                "before": data.predecessors,
+                "workspace": data.workspace,
+            },
+            **lifetime_data(data),
         },
     )
 
 
+def lifetime_data(data: PeakData) -> Data:
+    """Return the lifetimes and the constant."""
+    return {
+        "lifetimes": len(data.lifetimes),
+        "LIFETIMES": {
+            "nbytes": (x.nbytes for x in data.lifetimes),
+            "born": (-1 if x.born is None else x.born for x in data.lifetimes),
+            "last": (x.last for x in data.lifetimes),
+            "held": (int(x.held) for x in data.lifetimes),
+        },
+        "base": data.base,
+    }
+
+
 def answer(problem: Peak, values: Values) -> tuple[int, ...]:
     """Return the order of a solution."""
-    return order_of(array(values, "position", len(problem.graph.ops)))
+    return order_of(integers(values, "position", len(problem.graph.ops)))

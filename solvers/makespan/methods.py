@@ -202,8 +202,8 @@ ROOM = Room(
     judging=2.0,
     shared=("peak",),
     files={
-        ".mzn": "makespan.minizinc:text",
-        ".sm": "makespan.psplib:text",
-        ".mm": "makespan.psplib:text_of_modes",
+        ".mzn": "..formulations.makespan.minizinc:text",
+        ".sm": "..formulations.makespan.psplib:text",
+        ".mm": "..formulations.makespan.psplib:text_of_modes",
     },
 )

@@ -88,5 +88,5 @@ ROOM = Room(
     ),
     parts=True,
     judging=12.0,
-    files={".mzn": "offsets.minizinc:text"},
+    files={".mzn": "..formulations.offsets.minizinc:text"},
 )

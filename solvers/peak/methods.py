@@ -178,5 +178,5 @@ ROOM = Room(
     ),
     certify=".peak.certify.certify:certify_peak",
     judging=2.5,
-    files={".mzn": "peak.minizinc:text"},
+    files={".mzn": "..formulations.peak.minizinc:text"},
 )
