@@ -11,6 +11,9 @@ from ortools.sat.python import cp_model
 def shortest(path: Path) -> int | None:
     """Return the least makespan of a project; None if there is no schedule."""
     project = psplib.parse(path, instance_format="psplib")
+    followed = [job.successors for job in project.activities]
+    assert all(followed[:-1])  # the last job is the sink, the first one the source
+    assert {j for jobs in followed for j in jobs} == {*range(1, len(followed))}
     model = cp_model.CpModel()
     horizon: int = sum(max(mode.duration for mode in job.modes) for job in project.activities)
     starts, ends, takes = [], [], []
