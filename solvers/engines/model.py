@@ -9,12 +9,11 @@ from typing import Any
 from ...formulations.model import BuildTimeout, Formulation, ModelSize
 from ...models.problems.problem import Problem
 from ..context import Context, Outcome
+from ..method import Value
 from .cpsat import solve_cpsat
 from .highs import solve_highs
 from .memory import refuse_if_too_large
 from .pyomo_solver import solve_pyomo
-
-Value = Callable[[Any], Any]
 
 
 def solve_model(
