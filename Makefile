@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 JOBS   ?= 2
 # Kernels first, all cores at work: else every process would wait for those that its tests reach.
 TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
-# Of random cases: `full` are all of them, `half` every other one, `fast` an eighth (tests/effort.py).
+# Of random cases: `full` are all of them, `third` every third one, `fast` an eighth (tests/effort.py).
 PROFILE ?= fast
 # The tests of Slurm share one, in one process.
 SLURM  := --dist loadgroup
@@ -28,8 +28,8 @@ demo: $(READY) ## set up .venv, solve a real training graph, verify it, draw it
 test: $(READY) ## run the fast tests in JOBS processes (default 2)
 	$(TESTS) -m "not slow" --hypothesis-profile=$(PROFILE) --dist worksteal
 
-test-slow: $(READY) ## run the slow tests, on half of their random cases
-	$(TESTS) -m slow --hypothesis-profile=half $(SLURM)
+test-slow: $(READY) ## run the slow tests, on a third of their random cases
+	$(TESTS) -m slow --hypothesis-profile=third $(SLURM)
 
 test-all: $(READY) ## run all tests on all random cases
 	$(TESTS) --hypothesis-profile=full $(SLURM)
