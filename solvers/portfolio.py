@@ -8,17 +8,18 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 
 1. Parts that take next to nothing (`Part.first`) run to their end, in order.
 2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time, or ten
-   times (`ROUGHLY`) the largest estimate that fits in there: a small question does not wait for searches
+   times (`ROUGHLY`) the largest estimate, if that is less: a small question does not wait for searches
    without an end. One that cannot be paused has one if its estimate fits. None is begun that is estimated to
    take far longer than is left (`ROUGHLY`).
 3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
    alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
-   time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first, unless each
-   of them has had more than the former; where none has changed anything, all of it is: then all have equal
-   parts of the time. A part that cannot be paused gets half (`PIECE`) of what is left, or its estimate, in
-   one piece, unless that is more than is left; and again only with twice the time. Where no other part can
-   use what is left, it has all of that, if that is half of its estimate (`AGAIN`). A part that said long
-   before the end of its turn that its time was too short is not begun again.
+   time (`FLOOR`) is for parts whose last turn changed nothing: those first that have not had their estimate,
+   where it is no more than half (`PIECE`) of what is left, then the one that has had least, unless each of
+   them has had more than the former; where none has changed anything, all of it is: then all have equal parts
+   of the time. A part that cannot be paused gets half of what is left, or its estimate, in one piece, unless
+   that is more than is left; and again only with twice the time. Where no other part can use what is left,
+   one has all of that whose estimate is larger; twice as large (`AGAIN`) if it cannot be paused. A part that
+   said long before the end of its turn that its time was too short is not begun again.
 
 Without a limit each part runs to its end, the cheapest estimate first: the result depends on nothing but the
 question.
@@ -70,8 +71,8 @@ class _Work:
     """A part under way."""
 
     part: Part
-    number: int
-    estimate: float
+    number: int = 0
+    estimate: float = 0.0
     context: Context | None = None
     let: greenlet | None = None
     left_at: float = 0.0
@@ -98,18 +99,22 @@ def run(parts: Sequence[Part], problem: Any, context: Context, *, beside: Collec
     beside
         Names of those that run in a thread of their own, if the context has more than one.
     """
-    served = [p for p in parts if not p.refuses(problem)]
-    works = [_Work(part=p, number=k, estimate=p.seconds(problem)) for k, p in enumerate(served)]
-    apart = [w for w in works if w.part.name in beside and context.threads > 1]
+    works = [_Work(part=p) for p in parts if p.first and not p.refuses(problem)]
+    apart: list[_Work] = []
     threads = _Beside(problem, context, apart)
-    works = [w for w in works if w not in apart]
     try:
         for work in works:
-            while work.part.first and not work.outcomes and not _over(context):
+            while not work.outcomes and not _over(context):
                 _give(work, problem, context, math.inf)  # until the turn of the whole is over
-        threads.start()
-        _in_turns([w for w in works if not w.part.first], problem, context)
-        threads.wait()
+        if not _over(context):  # what the others refuse and estimate may take a while
+            served = [p for p in parts if not p.first and not p.refuses(problem)]
+            others = [_Work(part=p, number=k, estimate=p.seconds(problem)) for k, p in enumerate(served)]
+            apart += [w for w in others if w.part.name in beside and context.threads > 1]
+            others = [w for w in others if w not in apart]
+            works += others
+            threads.start()
+            _in_turns(others, problem, context)
+            threads.wait()
     finally:
         for work in works:
             if work.let is not None and not work.let.dead:
@@ -130,41 +135,57 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
                 _give(work, problem, context, math.inf)
         return
     early = context.remaining() / EARLY
-    short = ROUGHLY * max((w.estimate for w in works if w.estimate <= early), default=0.0)
+    short = ROUGHLY * max((w.estimate for w in works), default=0.0)
     for work in sorted(works, key=lambda w: (w.estimate, w.number)):
         most = ROUGHLY * context.remaining() if work.part.pauses else early
         if not _over(context) and work.estimate <= most:
             _give(work, problem, context, min(early, short) if work.part.pauses else early)
+    _by_gain(works, problem, context, early)
+
+
+def _by_gain(works: Sequence[_Work], problem: Any, context: Context, early: float) -> None:
+    """Give turns by what the last ones gained, until nothing is left to do, or no time."""
     idle = total = 0.0
     while not _over(context):
         left = context.remaining()
-        open_ = [w for w in works if not w.ended and _needs(w, left) <= left]
-        if not open_:
-            last = [
-                w
-                for w in works
-                if not (w.ended or w.part.pauses) and w.granted < left and w.estimate <= AGAIN * left
-            ]
-            if not last:
-                return
-            _give(max(last, key=lambda w: (w.rate, -w.estimate, -w.number)), problem, context, left)
-            continue
-        improving = [w for w in open_ if w.rate > 0]
-        others = [w for w in open_ if w.rate <= 0]
-        least = min(others, key=lambda w: w.waits_longest, default=None)
-        best = max(improving, key=lambda w: (w.rate, -w.number), default=None)
-        resting = best is None or (least is not None and idle < FLOOR * total and least.used <= best.used)
-        chosen = least if resting else best
-        assert chosen is not None
-        if not chosen.part.pauses:
-            seconds = _piece(chosen, left) if len(open_) > 1 else left
-        elif resting and improving:
-            seconds = early
+        if usable := [w for w in works if not w.ended and _needs(w, left) <= left]:
+            chosen, resting, seconds = _next(usable, left, early, idle < FLOOR * total)
+        elif (last := _last(works, left)) is not None:
+            chosen, resting, seconds = last, False, left
         else:
-            seconds = max(early, min(AGAIN * chosen.last, left / LONGEST))
+            return
         spent = _give(chosen, problem, context, seconds)
         total += spent
         idle += spent if resting else 0.0
+
+
+def _next(
+    works: Sequence[_Work], left: float, early: float, rested_little: bool
+) -> tuple[_Work, bool, float]:
+    """Return whose turn it is, whether its last one changed nothing, and the seconds of this one."""
+    others = [w for w in works if w.rate <= 0]
+    waiting = [w for w in others if w.part.pauses and w.used < w.estimate <= left / PIECE]
+    soonest = min(waiting, key=lambda w: (w.estimate, w.number), default=None)
+    least = soonest or min(others, key=lambda w: w.waits_longest, default=None)
+    best = max((w for w in works if w.rate > 0), key=lambda w: (w.rate, -w.number), default=None)
+    resting = best is None or (least is not None and rested_little and least.used <= best.used)
+    chosen = least if resting else best
+    assert chosen is not None
+    if not chosen.part.pauses:
+        return chosen, resting, _piece(chosen, left) if len(works) > 1 else left
+    if chosen is soonest:
+        return chosen, resting, chosen.estimate - chosen.used
+    if resting and best is not None:
+        return chosen, resting, early
+    return chosen, resting, max(early, min(AGAIN * chosen.last, left / LONGEST))
+
+
+def _last(works: Sequence[_Work], left: float) -> _Work | None:
+    """Return what has all that is left, where its estimate asks for more."""
+    may = [
+        w for w in works if not w.ended and w.granted < left and (w.part.pauses or w.estimate <= AGAIN * left)
+    ]
+    return max(may, key=lambda w: (w.rate, -w.estimate, -w.number), default=None)
 
 
 def _needs(work: _Work, left: float) -> float:

@@ -1,4 +1,4 @@
-"""How many random cases a test tries: an eighth in `make test`, a third in `make test-slow`, else all (`full`).
+"""How many random cases tests try: an eighth in `make test`, a third in `make test-slow`, else all (`full`).
 
 All of them: ``pytest --hypothesis-profile=full``; the profiles are registered in ``tests/conftest.py``.
 """

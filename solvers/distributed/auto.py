@@ -17,6 +17,7 @@ from ...formulations.distributed.data import DistributedData, distributed_data
 from ...models.problems.distributed import Distributed, DistributedSchedule
 from ..context import Context, Outcome
 from ..makespan.auto import solve_auto as solve_makespan
+from ..makespan.lists.lns import seconds_of_lists
 from ..makespan.methods import ALL, LISTS
 from ..parts import Part
 from ..portfolio import run
@@ -63,7 +64,7 @@ class _Lists:
             Part(name="heft", run=self.heft),
             Part(name="one memory", run=offer_on_each_memory, kernels=LISTS),
             Part(name="lists at random", run=self.at_random, seconds=_seconds_of_lists),
-            Part(name="memories together", run=_together, seconds=_seconds_of_lists, kernels=ALL),
+            Part(name="memories together", run=_together, seconds=_seconds_of_bounds, kernels=ALL),
             Part(name="cpsat", run=self.model, seconds=self.seconds_of_model, pauses=False),
             Part(name="heft on some memories", run=self.heft_on_some, refuses=_few_memories),
             Part(name="at random on some", run=self.at_random_on_some, seconds=_seconds_of_lists),
@@ -129,8 +130,12 @@ def _seconds(data: DistributedData) -> float:
 
 
 def _seconds_of_lists(problem: Distributed) -> float:
-    """Estimate the time of searches, and of bounds, that end only with the gap."""
+    """Estimate the time of searches that end only with the gap."""
     return len(problem.graph.ops) / LISTED_PER_SECOND
+
+
+def _seconds_of_bounds(problem: Distributed) -> float:
+    return seconds_of_lists(problem.pooled)
 
 
 def _few_memories(problem: Distributed) -> str:

@@ -2,8 +2,8 @@
 
 1. A fallback order within the memory, list schedules by every priority, bounds. Where no order is found at
    once that fits, the search for one and the CP-SAT model have turns; the search then goes on as follows.
-2. A graph is cut where everything meets in one op (`lists.series`): the pieces, each solved as follows, have
-   turns, and many pieces the searches for a schedule of the whole, too.
+2. A graph is cut where everything meets in one op (`lists.series`): the pieces, each solved as follows, and
+   the searches for a schedule of the whole have turns.
 3. Searches and proofs have turns (`lowtide.solvers.portfolio`). The searches, which have turns among
    themselves: list schedules of more rankings, on trees MemBooking, windows of time (`lists.lns`), local
    search over rankings and fallback orders, annealing of sequences on lanes towards the best bound
@@ -24,11 +24,10 @@ from ..context import Context, Known, Outcome
 from ..parts import Part
 from ..portfolio import run
 from .bounds.core import bound_by_cores, no_cores
-from .labels.method import no_labels, set_labels
-from .labels.shape import MOST_OPS
-from .lists.filling import search_filling
+from .labels.method import no_labels, seconds_of_labels, set_labels
+from .lists.filling import search_filling, seconds_of_filling
 from .lists.lns import STAGNATION, large_parts, seconds_of_lists
-from .lists.local_search import search
+from .lists.local_search import MOVES, search, seconds_of_search
 from .lists.method import Started, begin, several_kinds
 from .lists.priorities import PRIORITIES
 from .lists.series import in_series, solve_in_series
@@ -41,19 +40,6 @@ TERMS_PER_SECOND = 2_000
 BEHIND_LABELS = 60.0
 """Seconds until CP-SAT has more to show than labels have, where there are some: in experiment
 ``makespan_exact``, with a minute, it never had."""
-
-FILLED_PER_SECOND = 4_000
-"""Pairs of ops of a graph with which annealing on lanes ends a round in a second."""
-
-MOVED_PER_SECOND = 5_000
-"""Ops to the power of 1.5 with which the local search has something to show in a second: in larger graphs it
-takes more moves, and a move longer."""
-
-LABELLED_PER_SECOND = 800_000
-"""Triples of ops of a graph with which the first passes of labels end in a second."""
-
-MOVES = 10_000
-"""Of a search without a better schedule, after which it ends where there is no time limit."""
 
 
 def solve_auto(problem: Makespan, context: Context) -> Outcome:
@@ -90,12 +76,12 @@ def _search(started: Started, problem: Makespan, context: Context) -> Outcome:
         Part(
             name="local search",
             run=partial(search, started, moves=moves),
-            seconds=lambda problem: len(problem.graph.ops) ** 1.5 / MOVED_PER_SECOND,
+            seconds=seconds_of_search,
         ),
         Part(
             name="filling",
             run=partial(search_filling, started),
-            seconds=lambda problem: len(problem.graph.ops) ** 2 / FILLED_PER_SECOND,
+            seconds=seconds_of_filling,
             refuses=several_kinds,
         ),
     )
@@ -105,8 +91,8 @@ def _search(started: Started, problem: Makespan, context: Context) -> Outcome:
 def _proofs(data: MakespanData) -> tuple[Part, ...]:
     """Return the parts that prove; what ends sooner comes first."""
     return (
-        Part(name="two-way labels", run=two_way, seconds=_seconds_of_labels, refuses=no_two_way),
-        Part(name="labels", run=partial(set_labels, data), seconds=_seconds_of_labels, refuses=no_labels),
+        Part(name="two-way labels", run=two_way, seconds=seconds_of_labels, refuses=no_two_way),
+        Part(name="labels", run=partial(set_labels, data), seconds=seconds_of_labels, refuses=no_labels),
         Part(
             name="cores",
             run=partial(bound_by_cores, solve=solve_auto),
@@ -115,10 +101,6 @@ def _proofs(data: MakespanData) -> tuple[Part, ...]:
         ),
         _model(data),
     )
-
-
-def _seconds_of_labels(problem: Makespan) -> float:
-    return min(len(problem.graph.ops), MOST_OPS) ** 3 / LABELLED_PER_SECOND
 
 
 def _no_cores(problem: Makespan) -> str:

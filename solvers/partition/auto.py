@@ -19,19 +19,13 @@ from ...models.problems.partition import Partition
 from ..context import Context, Outcome
 from ..parts import Part
 from ..portfolio import run
-from .branch_price import refused_by_prices, solve_branch_price
+from .branch_price import ROUNDS, refused_by_prices, solve_branch_price
 from .chain import solve_chain
 from .ideals import solve_ideals
 from .latency import raise_latency
 from .models import refused, solve_milp
-from .program import CUTS, refusal, states_of
+from .program import CUTS, refusal, seconds_of_cuts
 from .serial import solve_serial
-
-ROUNDS = 500
-"""Of prices, where there is no time limit."""
-
-CUTS_PER_SECOND = 50_000_000
-"""Pairs of a stage of the reference order and a state behind it."""
 
 TERMS_PER_SECOND = 5_000
 """Of a model: built, presolved and searched until there is a first split (ResNet-50 by ops: 15,400 terms)."""
@@ -74,11 +68,6 @@ def _cuts_serve(problem: Partition) -> str:
     return "" if _no_cuts(problem) else "chain does no worse"
 
 
-def _seconds_of_cuts(problem: Partition) -> float:
-    n = partition_data(problem).n
-    return n * n / 2 * min(states_of(problem), 10**9) / CUTS_PER_SECOND
-
-
 def _seconds_of_prices(problem: Partition) -> float:
     data = partition_data(problem)
     return (data.n + sum(len(v.readers) for v in data.passed)) * len(data.kinds) / TERMS_PER_SECOND
@@ -89,13 +78,13 @@ def _seconds_of_milp(problem: Partition) -> float:
 
 
 def _published(name: str, run: str) -> Part:
-    return Part(name=name, run=f".partition.{run}", refuses=_cuts_serve, seconds=_seconds_of_cuts)
+    return Part(name=name, run=f".partition.{run}", refuses=_cuts_serve, seconds=seconds_of_cuts)
 
 
 PARTS = (
     Part(name="expert", run=".partition.published:solve_expert", first=True),
-    Part(name="chain", run=_chain, refuses=_no_cuts, seconds=_seconds_of_cuts),
-    Part(name="ideals", run=solve_ideals, refuses=_no_ideals, seconds=_seconds_of_cuts),
+    Part(name="chain", run=_chain, refuses=_no_cuts, seconds=seconds_of_cuts),
+    Part(name="ideals", run=solve_ideals, refuses=_no_ideals, seconds=seconds_of_cuts),
     Part(name="branch-price", run=_prices, refuses=refused_by_prices, seconds=_seconds_of_prices),
     Part(name="cuts of a path", run=_paths, refuses=_no_latency),
     Part(name="serial", run=solve_serial, refuses=_no_latency),

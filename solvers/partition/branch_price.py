@@ -60,6 +60,9 @@ WHOLE = 1e-6
 FINE = 1000
 """The range of the bound is halved down to this part of it."""
 
+ROUNDS = 500
+"""Of prices in `auto`, where there is no time limit."""
+
 EFFORT = 0.1
 """Of CP-SAT's deterministic time, about seconds, for a stage; doubled where that finds and proves nothing."""
 

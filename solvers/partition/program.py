@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
-from ...formulations.partition.data import PartitionData
+from ...formulations.partition.data import PartitionData, partition_data
 from ...models.checks import LIMIT
 from ...models.problems.partition import Partition
 from ...models.split import HOST, Split
@@ -26,6 +26,10 @@ CUTS = "cuts of the reference order"
 
 CHUNK, CELLS = 64, 10**8
 """Ideals between two looks at the clock, and with their states and larger ideals at most (one at least)."""
+
+
+CUTS_PER_SECOND = 50_000_000
+"""Pairs of a stage of the reference order and a state behind it."""
 
 
 def refusal(problem: Partition, data: PartitionData) -> str:
@@ -56,6 +60,12 @@ def counts_of(problem: Partition) -> list[int]:
 def states_of(problem: Partition) -> int:
     """Return how many states each ideal has: devices used of each kind."""
     return prod(count + 1 for count in counts_of(problem))
+
+
+def seconds_of_cuts(problem: Partition) -> float:
+    """Return the seconds of the program over cuts of the reference order, about."""
+    n = partition_data(problem).n
+    return n * n / 2 * min(states_of(problem), 10**9) / CUTS_PER_SECOND
 
 
 def _exchange(problem: Partition) -> tuple[int, int]:

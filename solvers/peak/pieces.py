@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ...models.derived.precedence import precedence
+from ...models.errors import UsageError
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
 from .bounds.cut_bound import cut_bound, working_set_bound
 from .bounds.probing import probing_bound
-from .orders.greedy import greedy_orders
+from .orders.greedy import greedy_orders, known_orders
 from .orders.local_search import improve_by_local_search
 from .search.rounds import widen
 from .series_parallel.dominant import conclude, series_parallel_order
@@ -16,8 +20,51 @@ WITHOUT_LIMIT = 6
 """Runs of the local search, and divisions of the walk by the hundred, where there is no time limit."""
 
 
-def offer_greedy(problem: Peak, context: Context) -> Outcome:
-    """Offer the reference order, a dominant one if there is one, else greedy ones; bound by working sets."""
+ORDERED_PER_SECOND = 100_000
+"""Ops of a graph of which a greedy order is made in a second."""
+
+PROVED_PER_SECOND, SEARCHED_PER_SECOND = 50_000, 20_000
+"""Ops of a graph of which the cut bound or the search over executed sets has something to show in a second,
+and those of which the searches for orders have."""
+
+PAIRS_PER_SECOND = 5_000
+"""Pairs of ops that are probed: each needs a flow through the graph, here of a hundred ops."""
+
+
+TERMS_PER_SECOND, TERMS_OF_A_PLACE = 50_000, 6
+"""Of the time-indexed model: built, presolved and searched once; at least so many for each place of an op."""
+
+
+def seconds_of_order(problem: Peak) -> float:
+    """Return the seconds of the first greedy order, about."""
+    return len(problem.graph.ops) / ORDERED_PER_SECOND
+
+
+def seconds_of_proof(problem: Peak) -> float:
+    """Return the seconds until cuts, or the search over executed sets, have something to show, about."""
+    return len(problem.graph.ops) / PROVED_PER_SECOND
+
+
+def seconds_of_search(problem: Peak) -> float:
+    """Return the seconds until a search for orders has something to show, about."""
+    return len(problem.graph.ops) / SEARCHED_PER_SECOND
+
+
+def seconds_of_probing(problem: Peak) -> float:
+    """Return the seconds in which all pairs are probed, about."""
+    n = len(problem.graph.ops)
+    return n * n / 2 / PAIRS_PER_SECOND * n / 100
+
+
+def seconds_of_model(problem: Peak) -> float:
+    """Return the seconds until the time-indexed model has been searched once, about."""
+    order, n = precedence(problem.graph), len(problem.graph.ops)
+    related = sum(map(int.bit_count, order.ancestors)) + sum(map(int.bit_count, order.descendants))
+    return TERMS_OF_A_PLACE * (n * (n - 1) - related) / TERMS_PER_SECOND
+
+
+def offer_reference(problem: Peak, context: Context) -> Outcome:
+    """Offer the reference order, and a dominant one if there is one; bound by working sets."""
     graph = problem.graph
     context.offer(range(len(graph.ops)))
     if context.expired:
@@ -26,19 +73,23 @@ def offer_greedy(problem: Peak, context: Context) -> Outcome:
         conclude(problem, context, order)
         return Outcome()
     context.raise_bound(working_set_bound(graph), kind="working set")
-    for order in greedy_orders(graph):
-        if context.closed or context.expired:
-            break
-        context.offer(order)
     return Outcome()
 
 
+def offer_greedy(problem: Peak, context: Context) -> Outcome:
+    """Offer greedy orders."""
+    for order in greedy_orders(problem.graph):
+        context.offer(order)
+        if context.closed or context.expired:
+            break
+    return Outcome(reason="time" if context.expired else None)
+
+
 def raise_by_cuts(problem: Peak, context: Context) -> Outcome:
-    """Raise the bound by cuts along greedy orders."""
-    orders = [context.answer, *greedy_orders(problem.graph)]
+    """Raise the bound by cuts along the orders that are known."""
     cut_bound(
         problem.graph,
-        orders,
+        [context.answer, *known_orders(problem.graph)],
         at_least=context.bound or 0,
         expired=lambda: context.expired,
         improved=lambda value: context.raise_bound(value, kind="cut"),
@@ -49,9 +100,12 @@ def raise_by_cuts(problem: Peak, context: Context) -> Outcome:
 
 def anneal(problem: Peak, context: Context) -> Outcome:
     """Anneal from the best order, and now and then from greedy ones."""
-    ranked = sorted((problem.evaluate(order), order) for order in greedy_orders(problem.graph))
+
+    def others() -> Sequence[Sequence[int]]:
+        return sorted(known_orders(problem.graph), key=problem.evaluate)[1:]
+
     runs = WITHOUT_LIMIT if context.time_limit is None else 10**9
-    ended = improve_by_local_search(problem, context, runs, [order for _, order in ranked[1:]])
+    ended = improve_by_local_search(problem, context, runs, others)
     return Outcome(reason=None if ended else "time")
 
 
@@ -85,4 +139,7 @@ def solve_model(problem: Peak, context: Context) -> Outcome:
     """Solve the time-indexed model."""
     from .models import solve_formulation
 
-    return solve_formulation(problem, context, "cpsat")
+    try:
+        return solve_formulation(problem, context, "cpsat")
+    except UsageError as error:
+        return Outcome(refused=str(error))

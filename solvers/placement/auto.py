@@ -98,7 +98,7 @@ PARTS = (
     _policy("deeptm", partial(deeptm.decide, trials=8)),
     _policy("autoswap", autoswap.decide),
     _as_declared("slot-lp", solve_slots, supports=STATES & ~Trait.MODES, seconds=pieces.seconds_of_slots),
-    _as_declared("local-search", pieces.search_locally, supports=SIMULATED),
+    _as_declared("local-search", pieces.search_locally, supports=SIMULATED, seconds=pieces.seconds_of_starts),
     _lines(name="lines", run=pieces.anneal_lines),
     _lines(name="lines, anew", run=partial(pieces.anneal_lines, anew=True)),
     _as_declared("cpsat", pieces.solve_whole, needs=Trait.WHOLE, seconds=pieces.seconds_of_intervals),

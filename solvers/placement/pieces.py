@@ -38,9 +38,13 @@ CHOOSING = 5.0
 """Seconds in which the planner chooses modes of ops, of one setting for all."""
 
 
-TERMS_OF_SECOND = 235_000
+TERMS_OF_SECOND = 100_000
 """Terms of the slot model's program whose first solution takes a second; the time grows with their power 1.5:
-measured on periods of 84 and 226 ops."""
+measured on periods of 84 and 226 ops, of which it takes less, and single runs of 30 to 120, of which it takes
+more."""
+
+STARTED_PER_SECOND = 2_000
+"""Ops of which local search makes and simulates all starts in a second."""
 
 TERMS_PER_SECOND = 50_000
 """Terms of the windows' model in CP-SAT, built and searched for a first solution in a second."""
@@ -73,6 +77,11 @@ def in_step_only(problem: Placement) -> str:
 def seconds_of_slots(problem: Placement) -> float:
     """Estimate when `slot-lp` has a first solution."""
     return float((bytes_lp.size(state_data(problem)).terms / TERMS_OF_SECOND) ** 1.5)
+
+
+def seconds_of_starts(problem: Placement) -> float:
+    """Estimate when `local-search` has a first plan."""
+    return len(problem.graph.ops) / STARTED_PER_SECOND
 
 
 def seconds_of_intervals(problem: Placement) -> float:

@@ -18,7 +18,6 @@ Programs of solvers, and methods that share their time out among many such progr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from ...models.problems.recompute import Recompute
 from ..context import Context, Outcome
 from ..parts import Part
 from ..portfolio import run
+from ..registry import find_method
 from .blocks.rockmate import solve_rockmate
 from .chains.chain import why_no_chain
 from .chains.methods_of_chains import offer_with_tiers, solve_hetero_chain, without_tiers
@@ -34,6 +34,11 @@ from .orders import BestOrder
 from .pieces import (
     anneal_best,
     bound_by_moments,
+    by_blocks,
+    by_evictions,
+    by_ops,
+    by_pairs,
+    by_programs,
     offer_by_rules,
     page,
     prove_that_none_fits,
@@ -43,23 +48,8 @@ from .pieces import (
     solve_store_all,
 )
 
-OPS_PER_SECOND = 10_000
-"""Ops of a graph that annealing begins with, or that are held against a need, in a second."""
-
-BUILT_PER_SECOND = 1_000
-"""Ops of a graph of which programs of moments, or of blocks, are built and solved for a first time."""
-
-EVICTED_PER_SECOND = 10_000_000
-"""Pairs of ops, of which one looks at the other where memory is short, in a second."""
-
-PAIRS_PER_SECOND = 20_000
-"""Pairs of ops in the model of retention intervals, built and searched for a first time."""
-
-BLOCKS: Mapping[str, Any] = {"save-budgets": 10, "peak-budgets": 3, "programs": "moment"}
-"""Options of `rockmate`."""
-
-PARTS_OF_PARTS: Mapping[str, Any] = {**BLOCKS, "save-budgets": 6, "parts": 8, "leaf": 32}
-"""Options of `hiremate`."""
+SHARED = 0.4
+"""Of the time that is left, what those have that share it out among programs."""
 
 
 def solve_auto(problem: Recompute, context: Context) -> Outcome:
@@ -78,23 +68,12 @@ def _no_pages(problem: Recompute) -> str:
     return without_tiers(problem) or _several_modes(problem)
 
 
-def _by_ops(problem: Recompute) -> float:
-    return len(problem.graph.ops) / OPS_PER_SECOND
+def _default(method: str) -> dict[str, Any]:
+    """Return the options of a method as they are by default."""
+    return find_method("recompute", method).typed({})[0]
 
 
-def _by_programs(problem: Recompute) -> float:
-    return len(problem.graph.ops) / BUILT_PER_SECOND
-
-
-def _by_evictions(problem: Recompute) -> float:
-    return len(problem.graph.ops) ** 2 / EVICTED_PER_SECOND
-
-
-def _by_pairs(problem: Recompute) -> float:
-    return len(problem.graph.ops) ** 2 / PAIRS_PER_SECOND
-
-
-def _of_graphs(name: str, run: Any, seconds: Any = _by_ops, **more: Any) -> Part:
+def _of_graphs(name: str, run: Any, seconds: Any = by_ops, **more: Any) -> Part:
     plain = {"refuses": _several_modes, "seconds": seconds, "kernels": GRAPH_KERNELS}
     return Part(name=name, run=run, **{**plain, **more})
 
@@ -109,21 +88,21 @@ PARTS = (
         refuses=lambda problem: without_tiers(problem) or why_no_chain(problem),
         kernels=CHAIN_KERNELS,
     ),
-    _of_graphs("rules", offer_by_rules, _by_evictions),
-    _of_graphs("worst moment", round_worst_moment, share=0.4),
+    _of_graphs("rules", offer_by_rules, by_evictions),
+    _of_graphs("worst moment", round_worst_moment, share=SHARED),
     _of_graphs("least need", prove_that_none_fits),
     _of_graphs("annealing", anneal_best),
-    _of_graphs("moments", bound_by_moments, _by_programs, pauses=False),
-    _of_graphs("rockmate", solve_rockmate, _by_programs, options=BLOCKS),
-    _of_graphs("hiremate", solve_parts_of_parts, _by_pairs, pauses=False, options=PARTS_OF_PARTS),
+    _of_graphs("moments", bound_by_moments, by_programs, pauses=False),
+    _of_graphs("rockmate", solve_rockmate, by_blocks, options=_default("rockmate"), share=SHARED),
+    _of_graphs("hiremate", solve_parts_of_parts, by_pairs, pauses=False, options=_default("hiremate")),
     _of_graphs(
         "tw-remat",
         ".recompute.heuristics.treewidth:solve_tw_remat",
-        _by_pairs,
-        options={"decomposition": "both"},
+        by_pairs,
+        options=_default("tw-remat"),
     ),
-    _of_graphs("intervals", retain, _by_pairs, pauses=False),
-    _of_graphs("paging", page, _by_pairs, refuses=_no_pages, pauses=False),
+    _of_graphs("intervals", retain, by_pairs, pauses=False),
+    _of_graphs("paging", page, by_pairs, refuses=_no_pages, pauses=False),
 )
 
 
@@ -136,5 +115,5 @@ def _other_orders() -> tuple[Part, ...]:
     chosen = tuple(part for part in PARTS if part.name in IN_ANOTHER_ORDER)
     return (
         _of_graphs("orders", best.search),
-        _of_graphs("another order", partial(best.follow, chosen), _by_ops),
+        _of_graphs("another order", partial(best.follow, chosen), by_ops),
     )

@@ -22,6 +22,43 @@ from .models.moccasin import COPIES, solve_intervals
 from .models.moments import raise_bounds, round_moments
 from .models.paging import costs_of_paging, solve_pages
 
+OPS_PER_SECOND = 10_000
+"""Ops of a graph that annealing begins with, or that are held against a need, in a second."""
+
+BUILT_PER_SECOND, BLOCKS_PER_SECOND = 1_000, 300
+"""Ops of a graph of which programs of moments, and of all blocks, are built and solved for a first time."""
+
+EVICTED_PER_SECOND = 10_000_000
+"""Pairs of ops, of which one looks at the other where memory is short, in a second."""
+
+PAIRS_PER_SECOND = 20_000
+"""Pairs of ops in the model of retention intervals, built and searched for a first time."""
+
+
+def by_ops(problem: Recompute) -> float:
+    """Return the seconds of what goes once over the ops, about."""
+    return len(problem.graph.ops) / OPS_PER_SECOND
+
+
+def by_programs(problem: Recompute) -> float:
+    """Return the seconds until programs of moments are solved for a first time, about."""
+    return len(problem.graph.ops) / BUILT_PER_SECOND
+
+
+def by_blocks(problem: Recompute) -> float:
+    """Return the seconds until programs of blocks are solved for a first time, about."""
+    return len(problem.graph.ops) / BLOCKS_PER_SECOND
+
+
+def by_evictions(problem: Recompute) -> float:
+    """Return the seconds of rules of eviction, about."""
+    return len(problem.graph.ops) ** 2 / EVICTED_PER_SECOND
+
+
+def by_pairs(problem: Recompute) -> float:
+    """Return the seconds until the model of retention intervals is searched for a first time, about."""
+    return len(problem.graph.ops) ** 2 / PAIRS_PER_SECOND
+
 
 def solve_store_all(problem: Recompute, context: Context) -> Outcome:
     """Offer the reference order, each op once; that is fastest, where it fits."""

@@ -2,9 +2,9 @@
 
 Each row is a question and a limit of T seconds: `auto` with T, each other method that serves the question
 with T / 3, and the best of these with T, one after another, in a process of its own, one solver thread,
-kernels compiled before. Instances are of all sizes, from 10 to 20,000 ops, real ones and generated. Bounds on
-the memory are midway between the op that needs most and the reference order's peak, or that peak where less
-may be too little.
+kernels loaded before, each on a question of its own. Instances are of all sizes, from 10 to 20,000 ops, real
+ones and generated. Bounds on the memory are midway between the op that needs most and the reference order's
+peak, or that peak where less may be too little.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -90,16 +91,19 @@ def row(problem: str, spec: str, limit: str) -> list[Row]:
     from ....models.errors import LowtideError
     from ....solvers.registry import methods
 
+    served = [method for method in methods() if method.problem == problem and not method.package]
+    _load_kernels({module for method in served for module in method.kernels})
     question = _question(problem, spec)
     sign = -1 if question.maximize else 1
-    auto = lt.solve(question, "auto", time_limit=float(limit), threads=1)
+
+    def solve(method: str, seconds: float) -> Any:  # a new question: what one derives is not there for others
+        return lt.solve(_question(problem, spec), method, time_limit=seconds, threads=1)
+
+    auto = solve("auto", float(limit))
     found: dict[str, Any] = {}
-    for method in methods():
-        if method.problem == problem and method.name != "auto" and not method.package:
-            try:
-                found[method.name] = lt.solve(question, method.name, time_limit=int(limit) / 3, threads=1)
-            except LowtideError:
-                continue  # it does not serve the question
+    for name in (method.name for method in served if method.name != "auto"):
+        with suppress(LowtideError):  # it does not serve the question
+            found[name] = solve(name, int(limit) / 3)
 
     def best(results: dict[str, Any], value: str) -> tuple[str, int | None]:
         known = [
@@ -111,7 +115,7 @@ def row(problem: str, spec: str, limit: str) -> list[Row]:
     s = sign
     third, objective = best(found, "objective")
     ranked = sorted((s * r.objective, name) for name, r in found.items() if r.objective is not None)
-    full = {name: lt.solve(question, name, time_limit=float(limit), threads=1) for _, name in ranked[:FULL]}
+    full = {name: solve(name, float(limit)) for _, name in ranked[:FULL]}
     whole, with_all = best(full, "objective")
     s = -sign
     bounding, bound = best(found, "bound")
@@ -133,6 +137,15 @@ def row(problem: str, spec: str, limit: str) -> list[Row]:
             "behind bound": behind(auto.bound, bound, -sign),
         }
     ]
+
+
+def _load_kernels(modules: set[str]) -> None:
+    """Load compiled kernels, which the first method that calls them would do."""
+    from ....solvers.engines.kernels import compile_kernel, kernels_of
+
+    for module in sorted(modules):
+        for compiled in kernels_of(module):
+            compile_kernel(compiled)
 
 
 def needs(graph: Any) -> tuple[int, int]:

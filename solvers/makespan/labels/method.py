@@ -79,6 +79,10 @@ KEPT_BYTES = 200
 """Memory per label of the width and op in relaxed passes, whose labels are kept for both directions."""
 
 
+LABELLED_PER_SECOND = 800_000
+"""Triples of ops of a graph with which the first passes end in a second."""
+
+
 def solve_labels(problem: Makespan, context: Context) -> Outcome:
     """Solve by labels alone."""
     started = begin(problem, context, PRIORITIES)
@@ -87,6 +91,11 @@ def solve_labels(problem: Makespan, context: Context) -> Outcome:
     if words := no_labels(problem):
         raise UsageError(f"method label-setting: {words} (method auto takes others)")
     return set_labels(started.data, problem, context)
+
+
+def seconds_of_labels(problem: Makespan) -> float:
+    """Return the seconds in which the first passes end, about."""
+    return min(len(problem.graph.ops), MOST_OPS) ** 3 / LABELLED_PER_SECOND
 
 
 def no_labels(problem: Makespan) -> str:

@@ -75,6 +75,15 @@ ROUNDS = 3
 """Rounds without a faster schedule, after which it begins again from the fastest one that is known."""
 
 
+FILLED_PER_SECOND = 4_000
+"""Pairs of ops of a graph with which a round ends in a second."""
+
+
+def seconds_of_filling(problem: Makespan) -> float:
+    """Return the seconds of a round, about."""
+    return len(problem.graph.ops) ** 2 / FILLED_PER_SECOND
+
+
 def search_filling(started: Started, problem: Makespan, context: Context) -> Outcome:
     """Anneal sequences on lanes from the fastest schedule, again and again; without a time limit once."""
     for turn in count():

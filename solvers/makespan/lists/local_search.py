@@ -40,12 +40,25 @@ PREFERENCES = 0.3
 """Part of the moves that change preferences, where ops have a choice."""
 
 
+MOVED_PER_SECOND = 5_000
+"""Ops to the power of 1.5 with which there is something to show in a second: in larger graphs it takes more
+moves, and a move longer."""
+
+MOVES = 10_000
+"""Without a better schedule, after which a search ends where there is no time limit."""
+
+
 def solve_local_search(problem: Makespan, context: Context) -> Outcome:
     """Search until the time is up, or for so many moves in a row without a better schedule."""
     started = begin(problem, context, lists=PRIORITIES)
     if isinstance(started, Outcome):
         return started
     return search(started, problem, context, moves=context.options["moves"])
+
+
+def seconds_of_search(problem: Makespan) -> float:
+    """Return the seconds until there is something to show, about."""
+    return float(len(problem.graph.ops) ** 1.5) / MOVED_PER_SECOND
 
 
 def search(started: Started, problem: Makespan, context: Context, *, moves: int | None) -> Outcome:

@@ -18,7 +18,7 @@ from ....models.graph import Accounting, Graph, Op, Tensor
 from ....models.problems.makespan import Makespan
 from ...context import Context, Known, Outcome
 from ...parts import Part
-from ...portfolio import EARLY, run
+from ...portfolio import run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +101,7 @@ def solve_in_series(
     solve: Callable[[Makespan, Context], Outcome],
     searches: Part,
 ) -> Outcome:
-    """Give pieces, which `solve` solves, turns from the schedule that the context has; join what is found.
-
-    Where early turns of all would take more than half of the time, `searches` of the whole come before them.
-    """
+    """Give `searches` of the whole and pieces, which `solve` solves, turns; join what is found."""
     known = [Known() for _ in pieces]
 
     def fastest(k: int) -> Sequence[int]:
@@ -133,7 +130,7 @@ def solve_in_series(
         )
         for k in smallest_first
     ]
-    return run([searches, *parts] if 2 * len(parts) > EARLY else parts, problem, context)
+    return run([searches, *parts], problem, context)
 
 
 def _within(piece: Piece, answer: Sequence[int]) -> tuple[int, ...]:

@@ -81,6 +81,11 @@ def greedy_orders(graph: Graph) -> Iterator[tuple[int, ...]]:
             yield greedy_order(graph, rule, backward=backward)
 
 
+def known_orders(graph: Graph) -> list[tuple[int, ...]]:
+    """Return the orders that have been made of this graph so far."""
+    return list(graph.__dict__.get("_greedy_orders", {}).values())
+
+
 def _walk(space: StateSpace, rule: str) -> list[int]:
     """Return the walk of a rule that picks by keys."""
     walk: list[int] = []

@@ -72,7 +72,7 @@ def solve_local_search(problem: Peak, context: Context) -> Outcome:
             break
         orders.append((context.offer(order), order))
     others = [order for _, order in sorted(orders)][1:]
-    ended = improve_by_local_search(problem, context, context.options["runs"], others)
+    ended = improve_by_local_search(problem, context, context.options["runs"], lambda: others)
     return Outcome(reason=None if ended else "time")
 
 
@@ -80,13 +80,13 @@ def improve_by_local_search(
     problem: Peak,
     context: Context,
     runs: int = RUNS,
-    orders: Sequence[Sequence[int]] = (),
+    others: Callable[[], Sequence[Sequence[int]]] = lambda: (),
     expired: Callable[[], bool] | None = None,
 ) -> bool:
     """Run from the incumbent of the context, and now and then from other orders; offer what is better.
 
     Returns whether all runs were made, or the incumbent met the bound, before the time was up (``expired``;
-    default: of the context).
+    default: of the context). The other orders are asked for when the first of them is needed.
     """
     expired = expired or (lambda: context.expired)
     space = state_space(problem.graph)
@@ -107,7 +107,8 @@ def improve_by_local_search(
         context.progress(f"run {run + 1} of {runs}, reach {reach}, temperature {warm:.3g}")
         if context.incumbent < height:  # by somebody else
             best, height = np.array(context.answer, dtype=np.int64), context.incumbent
-        other = orders[run // 3 % len(orders)] if orders and run % 3 == 2 else None
+        orders = others() if run % 3 == 2 else ()
+        other = orders[run // 3 % len(orders)] if orders else None
         order = best.copy() if other is None else np.array(other, dtype=np.int64)
         slices = max(1, round(work / SLICE))
         for k in range(slices):

@@ -17,7 +17,7 @@ division does not reach.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from ...trees.blocks import Blocks, in_parallel, in_series
@@ -28,13 +28,20 @@ LOW = 0.3
 """The cuts of a walk are drawn from this part of the memory's range at most, mostly from less."""
 
 
-def divided_blocks(space: StateSpace, order: Sequence[int], rng: Random | None = None) -> Blocks:
-    """Return the blocks of an order whose peak is at most that of the given valid one.
+def divided_blocks(
+    space: StateSpace,
+    order: Sequence[int],
+    rng: Random | None = None,
+    expired: Callable[[], bool] = lambda: False,
+) -> Blocks:
+    """Return the blocks of an order whose peak is at most that of the given valid one; none if time is up.
 
     Parameters
     ----------
     rng
         Draws the cuts of a walk; None for the places where the memory is least.
+    expired
+        Asked before each cut; when it holds, there are no blocks.
 
     Examples
     --------
@@ -48,7 +55,9 @@ def divided_blocks(space: StateSpace, order: Sequence[int], rng: Random | None =
     """
     change = attributed_changes(space, order)
     done: list[Blocks] = []
-    for step in reversed(_division(order, _links(space, order), change, rng)):
+    for step in reversed(_division(order, _links(space, order), change, rng, expired)):
+        if expired():
+            return []
         if step >= 0:
             done.append([op_block(space, step, change[step])])
         elif step == SERIES:
@@ -75,14 +84,20 @@ def _links(space: StateSpace, order: Sequence[int]) -> list[list[int]]:
 
 
 def _division(
-    order: Sequence[int], links: list[list[int]], change: list[int], rng: Random | None
+    order: Sequence[int],
+    links: list[list[int]],
+    change: list[int],
+    rng: Random | None,
+    expired: Callable[[], bool],
 ) -> list[int]:
-    """Return the steps of the division of step 2, each before its parts."""
+    """Return the steps of the division of step 2, each before its parts; none if time is up."""
     steps = []
     inside = [0] * len(links)  # the number of the set that an op is in
     sets = [list(order)] if order else []
     count = 0
     while sets:
+        if expired():
+            return []
         ops = sets.pop()
         if len(ops) == 1:
             steps.append(ops[0])

@@ -67,7 +67,9 @@ def walk_over_divisions(problem: Peak, context: Context, rounds: int, expired: C
     for _ in range(rounds):
         if context.closed or expired():
             return
-        order = ops_of(divided_blocks(space, order, rng))
+        order = ops_of(divided_blocks(space, order, rng, expired))
+        if not order:
+            return
         context.offer(order)
 
 
@@ -77,8 +79,7 @@ def improved_by_division(
     """Return an order whose peak is at most that of a valid one."""
     space = state_space(problem.graph)
     best, least, tried = tuple(order), problem.evaluate(order), 0
-    while tried < PATIENCE and not expired():
-        order = ops_of(divided_blocks(space, order))
+    while tried < PATIENCE and (order := ops_of(divided_blocks(space, order, expired=expired))):
         tried += 1
         peak = problem.evaluate(order)
         if peak < least:

@@ -58,6 +58,8 @@ def search_lines(
     until = context.elapsed() + seconds
     if max(sum(life.nbytes for life in data.lives), data.slowest + longest_stall(data)) >= LARGEST:
         return
+    if context.answer is None or _cut(context.answer):
+        return
     case = case_of(data)
     best = line_of(case, data, problem, context.answer)
     if best is None or not len(case.life):
@@ -198,13 +200,18 @@ def _lists(data: StateData, gaps: Sequence[Absence]) -> list[list[list[int]]]:
         k = life.accesses[-1] if life.accesses else life.born
         if not life.kept and (life.tensor, k) not in born - {(life.tensor, life.born)}:
             ends[k].append(2 * number + holds(data, number, k))
-    return [
-        [[g for g, gap in enumerate(gaps) if gap.behind == k] for k in range(n)],
-        [[number for number, life in enumerate(lives) if life.born == k] for k in range(n)],
-        [[g for g, gap in enumerate(gaps) if gap.before == k] for k in range(n)],
-        ends,
-        [[g for g, gap in enumerate(gaps) if gap.before < k < gap.behind] for k in range(n)],
-    ]
+    returns, births, leaves, absent = ([list[int]() for _ in range(n)] for _ in range(4))
+    for number, life in enumerate(lives):
+        if 0 <= life.born < n:
+            births[life.born].append(number)
+    for g, gap in enumerate(gaps):
+        if 0 <= gap.behind < n:
+            returns[gap.behind].append(g)
+        if 0 <= gap.before < n:
+            leaves[gap.before].append(g)
+        for k in range(max(0, gap.before + 1), min(n, gap.behind)):
+            absent[k].append(g)
+    return [returns, births, leaves, ends, absent]
 
 
 def _flat(lists: Sequence[Sequence[Sequence[int]]], n: int) -> tuple[Rows, Integers]:
@@ -218,9 +225,14 @@ def _flat(lists: Sequence[Sequence[Sequence[int]]], n: int) -> tuple[Rows, Integ
     return at, _row(flat)
 
 
+def _cut(plan: Plan) -> bool:
+    """Return whether a copy moves a part of a tensor."""
+    return any(copy.bytes is not None for copy in plan.copies)
+
+
 def line_of(case: EventTables, data: StateData, problem: Placement, plan: Plan | None) -> Line | None:
     """Return the line of a plan of whole tensors; None if it has none."""
-    if plan is None or any(copy.bytes is not None for copy in plan.copies):
+    if plan is None or _cut(plan):
         return None
     n, lives, gaps = data.n, data.lives, absences(data)
     line = Line(

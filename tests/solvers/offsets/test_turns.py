@@ -14,7 +14,7 @@ from lowtide.models.problems.offsets import Offsets
 from lowtide.solvers.arena.allocating import FINITE
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.kernels import plain
-from lowtide.solvers.offsets import auto, first_come, local_search
+from lowtide.solvers.offsets import descent, first_come, local_search
 from lowtide.solvers.offsets.components import Components
 from lowtide.solvers.offsets.turns import search_components
 from tests.solvers.offsets.buffer_sets import larger_set
@@ -53,7 +53,7 @@ def test_each_open_component_has_turns_that_count_bytes() -> None:
 
 
 def test_without_a_limit_the_parts_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "STEPS", 15)
+    monkeypatch.setattr(descent, "STEPS", 15)
     monkeypatch.setattr(local_search, "EFFORT", 1)
     problem = load_problem("offsets", "catalogue:minimalloc/D")
     assert isinstance(problem, Offsets)

@@ -135,7 +135,7 @@ def test_every_third_run_starts_from_another_order(monkeypatch: pytest.MonkeyPat
     context = Context(problem=Peak(graph), options=DEFAULTS)
     best, *others = greedy_order(graph), tuple(range(10)), greedy_order(graph, "least")
     context.offer(best)
-    assert improve_by_local_search(Peak(graph), context, 9, others)
+    assert improve_by_local_search(Peak(graph), context, 9, lambda: others)
     assert starts == [best, best, others[0], best, best, others[1], best, best, others[0]]
 
 
