@@ -18,8 +18,8 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
    them has had more than the former; where none has changed anything, all of it is: then all have equal parts
    of the time. A part that cannot be paused gets half of what is left, or its estimate, in one piece, unless
    that is more than is left; and again only with twice the time. Where no other part can use what is left,
-   one has all of that whose estimate is larger; twice as large (`AGAIN`) if it cannot be paused. A part that
-   said long before the end of its turn that its time was too short is not begun again.
+   one has all of that whose estimate is larger. A part that said long before the end of its turn that its
+   time was too short is not begun again.
 
 Without a limit each part runs to its end, the cheapest estimate first: the result depends on nothing but the
 question.
@@ -183,7 +183,9 @@ def _next(
 def _last(works: Sequence[_Work], left: float) -> _Work | None:
     """Return what has all that is left, where its estimate asks for more."""
     may = [
-        w for w in works if not w.ended and w.granted < left and (w.part.pauses or w.estimate <= AGAIN * left)
+        w
+        for w in works
+        if not w.ended and w.granted < left and (w.part.pauses or w.estimate <= ROUGHLY * left)
     ]
     return max(may, key=lambda w: (w.rate, -w.estimate, -w.number), default=None)
 

@@ -1,14 +1,15 @@
 """`auto` for `partition`: programs over ideals, cuts of paths, prices and models in turns.
 
-1. The split that people made, where the instance brings one.
+1. The bound by the work of all devices; the split that people made, where the instance brings one.
 2. In turns, what is cheaper to begin first (`lowtide.solvers.portfolio`):
 
    - cuts of the reference order by `chain`, which also chooses what runs again;
    - `ideals` of contiguous stages: finds and proves;
    - `branch-price` of stages in any order: it proves few large classes in seconds;
    - for the latency the cuts of paths, which bound it, and `serial`, which finds;
-   - splits as published code makes them, where `chain` does not state the question;
-   - the MILP: of many classes it finds better splits in any order.
+   - balanced blocks as torchgpipe has them, and, where `chain` does not state the question, other published
+     splits;
+   - the model by CP-SAT, and by HiGHS: of many classes they find better splits in any order.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from .branch_price import ROUNDS, refused_by_prices, solve_branch_price
 from .chain import solve_chain
 from .ideals import solve_ideals
 from .latency import raise_latency
-from .models import refused, solve_milp
+from .models import NO_LATENCY, refused, solve_cpsat, solve_milp
 from .program import CUTS, refusal, seconds_of_cuts
 from .serial import solve_serial
 
-TERMS_PER_SECOND = 5_000
-"""Of a model: built, presolved and searched until there is a first split (ResNet-50 by ops: 15,400 terms)."""
+BLOCKS_PER_SECOND = 50_000
+"""Layers that blocks are balanced of in a second."""
+
+TERMS_PER_SECOND = 20_000
+"""Of a model: built, presolved and searched until there is a better split (55,000 to 150,000 terms: 2 to 8 s
+by CP-SAT and HiGHS alike)."""
 
 
 def solve_auto(problem: Partition, context: Context) -> Outcome:
@@ -64,8 +69,20 @@ def _no_latency(problem: Partition) -> str:
     return "" if problem.objective == "latency" else "serial is for the latency"
 
 
+def _by_paths(problem: Partition) -> str:
+    return "cuts of a path bound the latency" if problem.objective == "latency" else ""
+
+
+def _no_cpsat(problem: Partition) -> str:
+    return NO_LATENCY if problem.objective == "latency" else refused(problem)
+
+
 def _cuts_serve(problem: Partition) -> str:
     return "" if _no_cuts(problem) else "chain does no worse"
+
+
+def _seconds_of_blocks(problem: Partition) -> float:
+    return partition_data(problem).n / BLOCKS_PER_SECOND
 
 
 def _seconds_of_prices(problem: Partition) -> float:
@@ -73,7 +90,7 @@ def _seconds_of_prices(problem: Partition) -> float:
     return (data.n + sum(len(v.readers) for v in data.passed)) * len(data.kinds) / TERMS_PER_SECOND
 
 
-def _seconds_of_milp(problem: Partition) -> float:
+def _seconds_of_model(problem: Partition) -> float:
     return asked_milp.size(problem).terms / TERMS_PER_SECOND
 
 
@@ -82,14 +99,16 @@ def _published(name: str, run: str) -> Part:
 
 
 PARTS = (
+    Part(name="bound at once", run=".partition.bounds:raise_bound", first=True, refuses=_by_paths),
     Part(name="expert", run=".partition.published:solve_expert", first=True),
     Part(name="chain", run=_chain, refuses=_no_cuts, seconds=seconds_of_cuts),
     Part(name="ideals", run=solve_ideals, refuses=_no_ideals, seconds=seconds_of_cuts),
     Part(name="branch-price", run=_prices, refuses=refused_by_prices, seconds=_seconds_of_prices),
     Part(name="cuts of a path", run=_paths, refuses=_no_latency),
     Part(name="serial", run=solve_serial, refuses=_no_latency),
-    _published("torchgpipe", "published:solve_torchgpipe"),
+    Part(name="torchgpipe", run=".partition.published:solve_torchgpipe", seconds=_seconds_of_blocks),
     _published("pipedream", "chain:solve_pipedream"),
     _published("alpa", "chain:solve_alpa"),
-    Part(name="milp", run=solve_milp, refuses=refused, seconds=_seconds_of_milp, pauses=False),
+    Part(name="cpsat", run=solve_cpsat, refuses=_no_cpsat, seconds=_seconds_of_model, pauses=False),
+    Part(name="milp", run=solve_milp, refuses=refused, seconds=_seconds_of_model, pauses=False),
 )

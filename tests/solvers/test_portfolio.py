@@ -144,7 +144,7 @@ def test_a_part_whose_time_was_too_short_at_once_is_not_begun_again_and_is_not_t
 
 
 def test_what_is_estimated_to_take_longer_has_what_no_other_part_can_use() -> None:
-    for estimate, begun in ((15.0, 1), (20.0, 0)):
+    for estimate, begun in ((15.0, 1), (70.0, 1), (90.0, 0)):
         world = World()
         model = replace(world.once("model", 5.0, 1), seconds=lambda problem: estimate)  # noqa: B023
         run([world.once("list", 1.0, 7), model], NUMBERS, world.context(9.0))
