@@ -94,7 +94,7 @@ def test_flags_of_others_are_refused_with_their_owners(problem: str, tmp_path: P
 
 def test_parts_are_those_of_the_method_but_for_streams(tmp_path: Path) -> None:
     for flag in ("--parts", "--show-parts"):
-        assert "greedy orders |" in within("solve", "peak", SPEC, flag, cwd=tmp_path).stdout
+        assert "reference order |" in within("solve", "peak", SPEC, flag, cwd=tmp_path).stdout
     for problem in PROBLEMS:
         assert ("--show-parts, --parts" in within("solve", problem, "--help", cwd=tmp_path).stdout) is (
             problem != "streams"
