@@ -80,8 +80,18 @@ def trees(problem: Any) -> tuple[Formulation, Any]:
     return joint_cpsat, joint_cpsat.build(data, [0] * data.n)
 
 
-def solve_bare(problem: Problem, method: str, *, time_limit: float) -> Bare:
-    """Build the model of a method, without anything known, and solve it with one thread."""
+def solve_bare(problem: Problem, method: str, *, time_limit: float, solver: str = "highs") -> Bare:
+    """Build the model of a method, without anything known, and solve it with one thread.
+
+    Parameters
+    ----------
+    problem, method
+        The question, and whose model states it.
+    time_limit
+        Seconds of the engine.
+    solver
+        Of a model in Pyomo, as for option ``solver``; CP-SAT solves its own.
+    """
     began = time.perf_counter()
     formulation: Any
     room = room_of(problem)
@@ -92,7 +102,8 @@ def solve_bare(problem: Problem, method: str, *, time_limit: float) -> Bare:
         formulation = import_module(f"..formulations.{export.formulation}", __package__)
         built = formulation.build(**arguments(export, problem), **export.given)
     taken = time.perf_counter() - began
-    context = Context(problem=Model(_graph_of(problem)), time_limit=time_limit, threads=1)
+    model = Model(_graph_of(problem))
+    context = Context(problem=model, time_limit=time_limit, threads=1, options={"solver": solver})
     outcome = run_model(
         context, formulation, built, decode=lambda built, value: None, to_objective=lambda units: units
     )

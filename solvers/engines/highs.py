@@ -132,7 +132,7 @@ def _outcome(
     read: Callable[[Any], None],
     take_bound: Callable[[float], None],
 ) -> Outcome:
-    from highspy import HighsModelStatus, SolutionStatus
+    from highspy import HighsModelStatus, HighsVarType, SolutionStatus
 
     status, info = highs.getModelStatus(), highs.getInfo()
     detail = f"HiGHS: {highs.modelStatusToString(status)}{supervisor.remark}"
@@ -140,8 +140,11 @@ def _outcome(
         return Outcome(infeasible=True, detail=detail)
     if info.valid and info.primal_solution_status == SolutionStatus.kSolutionStatusFeasible:
         read(highs.getSolution().col_value)
-    if info.valid and status != HighsModelStatus.kNotset:
+    integers = any(kind == HighsVarType.kInteger for kind in highs.getLp().integrality_)
+    if info.valid and integers and status != HighsModelStatus.kNotset:
         take_bound(info.mip_dual_bound)
+    elif info.valid and not integers and status == HighsModelStatus.kOptimal:
+        take_bound(info.objective_function_value)  # of a linear program the other one is 0
     if context.closed:
         return Outcome(detail=detail)
     reason = supervisor.reason
