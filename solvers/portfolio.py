@@ -7,19 +7,20 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 **With a time limit T**
 
 1. Parts that take next to nothing (`Part.first`) run to their end, in order.
-2. Each other part has an early turn, the cheapest estimate first: a twentieth (`EARLY`) of the time, or ten
-   times (`ROUGHLY`) the largest estimate, if that is less: a small question does not wait for searches
-   without an end. One that cannot be paused has one if its estimate fits. None is begun that is estimated to
-   take far longer than is left (`ROUGHLY`).
+2. Each other part has an early turn whose estimate fits in there, the cheapest first: a twentieth (`EARLY`)
+   of the time, or ten times (`ROUGHLY`) the largest estimate, if that is less: a small question does not wait
+   for searches without an end.
 3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
    alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
-   time (`FLOOR`) is for parts whose last turn changed nothing: those first that have not had their estimate,
-   where it is no more than half (`PIECE`) of what is left, then the one that has had least, unless each of
-   them has had more than the former; where none has changed anything, all of it is: then all have equal parts
-   of the time. A part that cannot be paused gets half of what is left, or its estimate, in one piece, unless
-   that is more than is left; and again only with twice the time. Where no other part can use what is left,
-   one has all of that whose estimate is larger. A part that said long before the end of its turn that its
-   time was too short is not begun again.
+   time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first, unless each
+   of them has had more than the former; where none has changed anything, all of it is: then all have equal
+   parts of the time. But parts come before these that have not had their estimate, the least one first,
+   where it is no more than half (`PIECE`) of what is left, or, where no part improves, than all of it; what
+   cannot be paused has twice (`AGAIN`) the estimate. Later that gets half of what is left in one piece,
+   unless it is too little; and again only with twice the time. What can be paused is begun only if what is
+   left is a tenth of its estimate. Where no other part can use what is left, one has all of that whose
+   estimate is larger. A part that said long before the end of its turn that its time was too short is not
+   begun again.
 
 Without a limit each part runs to its end, the cheapest estimate first: the result depends on nothing but the
 question.
@@ -137,8 +138,7 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
     early = context.remaining() / EARLY
     short = ROUGHLY * max((w.estimate for w in works), default=0.0)
     for work in sorted(works, key=lambda w: (w.estimate, w.number)):
-        most = ROUGHLY * context.remaining() if work.part.pauses else early
-        if not _over(context) and work.estimate <= most:
+        if not _over(context) and work.estimate <= early:
             _give(work, problem, context, min(early, short) if work.part.pauses else early)
     _by_gain(works, problem, context, early)
 
@@ -164,17 +164,19 @@ def _next(
 ) -> tuple[_Work, bool, float]:
     """Return whose turn it is, whether its last one changed nothing, and the seconds of this one."""
     others = [w for w in works if w.rate <= 0]
-    waiting = [w for w in others if w.part.pauses and w.used < w.estimate <= left / PIECE]
+    best = max((w for w in works if w.rate > 0), key=lambda w: (w.rate, -w.number), default=None)
+    most = left if best is None else left / PIECE
+    waiting = [w for w in others if w.used < w.estimate <= most]
     soonest = min(waiting, key=lambda w: (w.estimate, w.number), default=None)
     least = soonest or min(others, key=lambda w: w.waits_longest, default=None)
-    best = max((w for w in works if w.rate > 0), key=lambda w: (w.rate, -w.number), default=None)
     resting = best is None or (least is not None and rested_little and least.used <= best.used)
     chosen = least if resting else best
     assert chosen is not None
+    if chosen is soonest:
+        need = chosen.estimate - chosen.used if chosen.part.pauses else AGAIN * chosen.estimate
+        return chosen, resting, max(early, need) if len(works) > 1 else left
     if not chosen.part.pauses:
         return chosen, resting, _piece(chosen, left) if len(works) > 1 else left
-    if chosen is soonest:
-        return chosen, resting, chosen.estimate - chosen.used
     if resting and best is not None:
         return chosen, resting, early
     return chosen, resting, max(early, min(AGAIN * chosen.last, left / LONGEST))

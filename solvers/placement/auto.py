@@ -78,8 +78,8 @@ def _as_declared(name: str, run: RunFunction, *checks: Refuses, **declared: Any)
 
 
 def _policy(name: str, decide: pieces.Decide, *checks: Refuses, **declared: Any) -> Part:
-    run = pieces.following(decide)
-    return _as_declared(name, run, *checks, supports=SIMULATED, **declared)
+    run, seconds = pieces.following(decide), pieces.seconds_of_policies
+    return _as_declared(name, run, *checks, supports=SIMULATED, **{"seconds": seconds, **declared})
 
 
 _planner = partial(Part, supports=PLANNED, refuses=beyond_planner)
@@ -95,8 +95,8 @@ PARTS = (
     _policy("flexgen", flexgen.decide, pieces.no_weights),
     _policy("flexgen, early", partial(flexgen.decide, early=True), pieces.no_weights),
     _planner(name="planner", run=pieces.plan_in_settings, seconds=seconds_of_planner),
-    _policy("deeptm", partial(deeptm.decide, trials=8)),
     _policy("autoswap", autoswap.decide),
+    _policy("deeptm", partial(deeptm.decide, trials=8)),
     _as_declared("slot-lp", solve_slots, supports=STATES & ~Trait.MODES, seconds=pieces.seconds_of_slots),
     _as_declared("local-search", pieces.search_locally, supports=SIMULATED, seconds=pieces.seconds_of_starts),
     _lines(name="lines", run=pieces.anneal_lines),

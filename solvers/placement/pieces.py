@@ -43,8 +43,8 @@ TERMS_OF_SECOND = 100_000
 measured on periods of 84 and 226 ops, of which it takes less, and single runs of 30 to 120, of which it takes
 more."""
 
-STARTED_PER_SECOND = 2_000
-"""Ops of which local search makes and simulates all starts in a second."""
+DECIDED_PER_SECOND, STARTED_PER_SECOND = 8_000, 2_000
+"""Ops of which a policy decides in a second, and of which local search makes and simulates all starts."""
 
 TERMS_PER_SECOND = 50_000
 """Terms of the windows' model in CP-SAT, built and searched for a first solution in a second."""
@@ -77,6 +77,11 @@ def in_step_only(problem: Placement) -> str:
 def seconds_of_slots(problem: Placement) -> float:
     """Estimate when `slot-lp` has a first solution."""
     return float((bytes_lp.size(state_data(problem)).terms / TERMS_OF_SECOND) ** 1.5)
+
+
+def seconds_of_policies(problem: Placement) -> float:
+    """Estimate when a policy has a plan."""
+    return len(problem.graph.ops) / DECIDED_PER_SECOND
 
 
 def seconds_of_starts(problem: Placement) -> float:

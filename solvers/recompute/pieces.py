@@ -25,8 +25,8 @@ from .models.paging import costs_of_paging, solve_pages
 OPS_PER_SECOND = 10_000
 """Ops of a graph that annealing begins with, or that are held against a need, in a second."""
 
-BUILT_PER_SECOND, BLOCKS_PER_SECOND = 1_000, 300
-"""Ops of a graph of which programs of moments, and of all blocks, are built and solved for a first time."""
+BUILT_PER_SECOND = 300
+"""Ops of a graph of which programs of moments, or of all blocks, are built and solved for a first time."""
 
 EVICTED_PER_SECOND = 10_000_000
 """Pairs of ops, of which one looks at the other where memory is short, in a second."""
@@ -41,13 +41,8 @@ def by_ops(problem: Recompute) -> float:
 
 
 def by_programs(problem: Recompute) -> float:
-    """Return the seconds until programs of moments are solved for a first time, about."""
+    """Return the seconds until programs of moments, or of blocks, are solved for a first time, about."""
     return len(problem.graph.ops) / BUILT_PER_SECOND
-
-
-def by_blocks(problem: Recompute) -> float:
-    """Return the seconds until programs of blocks are solved for a first time, about."""
-    return len(problem.graph.ops) / BLOCKS_PER_SECOND
 
 
 def by_evictions(problem: Recompute) -> float:
