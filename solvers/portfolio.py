@@ -16,7 +16,7 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
    of them has had more than the former; where none has changed anything, all of it is: then all have equal
    parts of the time. But parts come before these that have not had their estimate, the least one first,
    where it is no more than half (`PIECE`) of what is left, or, where no part improves, than all of it; what
-   cannot be paused has twice (`AGAIN`) the estimate. Later that gets half of what is left in one piece,
+   cannot be paused has up to twice (`AGAIN`) the estimate. Later that gets half of what is left in one piece,
    unless it is too little; and again only with twice the time. What can be paused is begun only if what is
    left is a tenth of its estimate. Where no other part can use what is left, one has all of that whose
    estimate is larger. A part that said long before the end of its turn that its time was too short is not
@@ -173,7 +173,9 @@ def _next(
     chosen = least if resting else best
     assert chosen is not None
     if chosen is soonest:
-        need = chosen.estimate - chosen.used if chosen.part.pauses else AGAIN * chosen.estimate
+        need = chosen.estimate - chosen.used
+        if not chosen.part.pauses:
+            need = max(need, min(AGAIN * need, left / PIECE))
         return chosen, resting, max(early, need) if len(works) > 1 else left
     if not chosen.part.pauses:
         return chosen, resting, _piece(chosen, left) if len(works) > 1 else left

@@ -34,6 +34,7 @@ from .orders import BestOrder
 from .pieces import (
     anneal_best,
     bound_by_moments,
+    by_blocks,
     by_evictions,
     by_ops,
     by_pairs,
@@ -91,7 +92,7 @@ PARTS = (
     _of_graphs("worst moment", round_worst_moment, share=SHARED),
     _of_graphs("least need", prove_that_none_fits),
     _of_graphs("annealing", anneal_best),
-    _of_graphs("rockmate", solve_rockmate, by_programs, options=_default("rockmate"), share=SHARED),
+    _of_graphs("rockmate", solve_rockmate, by_blocks, options=_default("rockmate"), share=SHARED),
     _of_graphs("moments", bound_by_moments, by_programs, pauses=False),
     _of_graphs("hiremate", solve_parts_of_parts, by_pairs, pauses=False, options=_default("hiremate")),
     _of_graphs(
