@@ -20,7 +20,7 @@ after the loss, which is what remains.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ def load_onnx(
     branch: str = "",
     bodies: str = "least",
     dtype: str = "",
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
 ) -> Graph:
     """Return the computation graph of an ONNX model.
 
@@ -60,7 +61,7 @@ def load_onnx(
     batch
         Leading dimension of the inputs; None keeps the model's.
     dims
-        Sizes of symbolic dimensions by name; an anonymous one is called ``<input>_<axis>``.
+        Sizes of symbolic dimensions by name; each can also be called ``<input>_<axis>``.
     train
         Derive forward, backward and weight updates.
     weights
@@ -76,6 +77,8 @@ def load_onnx(
         Data type of floating-point values and of arithmetic, one of `lowtide.models.work.DTYPES`; without it,
         the model's types and fp32. Integers, truth values, masks, the loss, statistics that training saves in
         32 bits, and workspaces of algorithms keep their sizes.
+    shapes
+        Shapes of values by name, for what the model leaves open; None is a size that follows from it.
 
     Raises
     ------
@@ -89,35 +92,29 @@ def load_onnx(
     --------
     >>> from lowtide.instances.onnx_import import load_onnx
     >>> load_onnx("squeezenet", batch=32)
-    Graph('squeezenet-batch32', 65 ops, 118 tensors)
+    Graph('squeezenet?batch=32', 65 ops, 118 tensors)
     """
     name, path = find_model(path_or_name)
     where = str(path) if Path(path_or_name) == path else f"onnx:{name}"
     model = read_model(path)
     check_order(model.graph, where)
-    sized = size_model(model, where, batch, dims or {}, branch)
+    by_hand = {value: tuple(shape) for value, shape in (shapes or {}).items()}
+    sized = size_model(model, where, batch, dims or {}, branch, by_hand)
     network = build_network(sized, where, train=train, branch=branch)
     if dtype:
         check_dtype(dtype, f"{where}, option dtype")
         network = stored_as(network, STORED[dtype])
     if train:
-        _refuse_control_flow(network, where)
+        _refuse_loops(network, where)
     wanted = differentiable_storages(network, where) if train else set()
     draft = Draft(algorithms=conv == "modes", reorder=bodies == "least", dtype=dtype or "fp32")
     forward = ForwardPass(network, draft, train=train)
     if train:
         BackwardPass(forward, wanted)
-    options = {"batch": batch, **(dims or {})}
-    words = [
-        name,
-        *["train"] * train,
-        *(f"{k}{v}" for k, v in options.items() if v),
-        *["modes"] * bool(conv),
-        branch,
-        dtype,
-    ]
+    options = {"train": int(train), "batch": batch, **(dims or {}), "conv": conv, "branch": branch}
+    query = "&".join(f"{key}={value}" for key, value in {**options, "dtype": dtype}.items() if value)
     graph = Graph(
-        name="-".join(filter(None, words)),
+        name=name + f"?{query}" * bool(query),
         tensors=tuple(draft.tensors),
         ops=tuple(draft.ops),
         provenance={
@@ -125,6 +122,7 @@ def load_onnx(
             **({"conv": conv} if conv else {}),
             **({"branch": branch} if branch else {}),
             **({"dtype": dtype} if dtype else {}),
+            **({"shapes": {value: list(shape) for value, shape in by_hand.items()}} if by_hand else {}),
             **_control_flow(network, bodies),
         },
     )
@@ -132,16 +130,15 @@ def load_onnx(
     return graph if weights else graph.drop({"weight"})
 
 
-def _refuse_control_flow(network: Network, where: str) -> None:
+def _refuse_loops(network: Network, where: str) -> None:
     for node in network.nodes:
-        if node.bodies:
-            step = (
-                "branch=then or branch=else takes one branch" if node.op_type == "If" else "unroll it first"
-            )
+        if node.bodies and node.op_type != "If":
             raise InstanceError(
-                f"{where}: node {node.name!r}: found operator {node.op_type}, expected no control flow for "
-                f"training; {step}"
+                f"{where}: node {node.name!r}: found operator {node.op_type}, expected no loop for training; "
+                "unroll it first"
             )
+        for body in node.bodies:
+            _refuse_loops(body.network, where)
 
 
 def _control_flow(network: Network, bodies: str) -> dict[str, Any]:

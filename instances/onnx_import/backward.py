@@ -6,19 +6,26 @@ visited in reverse; the table of derivatives says which backward ops each one ha
 Gradients that several consumers contribute to one tensor are added by one n-ary ``SumGradients`` op. A
 weight's ``Update`` reads the weight and its gradient and writes the weight; it stands right behind the
 backward ops of the weight's first reader, where the gradient is complete and the old weight is no longer
-needed. Graph inputs and constants that are not trained get no gradient.
+needed. An If whose branches have derivatives has one op that runs a branch again and keeps all that it
+makes. Graph inputs and constants that are not trained get no gradient.
 """
 
 from __future__ import annotations
+
+import re
+from dataclasses import replace
 
 from ...models.errors import InstanceError
 from ..transforms.convolution import DATA, WEIGHTS
 from .derivatives import DERIVATIVES, DerivativeStep
 from .element_types import TRAINABLE
-from .forward import ELEMENTWISE, Draft, ForwardPass
+from .forward import ELEMENTWISE, Draft, ForwardPass, bytes_made
 from .network import Network, Node
 from .views import VIEWS
 from .work import convolution, multiply_adds
+
+_BOTH_AT_ONCE = frozenset({"GRU", "LSTM", "RNN"})
+"""Operators whose backward op makes the gradients of data and of weights at once."""
 
 
 def differentiable_storages(network: Network, where: str) -> set[str]:
@@ -40,20 +47,41 @@ def differentiable_storages(network: Network, where: str) -> set[str]:
         reached += [len(node.operands) for owner in node.captured if owner in wanted]
         if not reached:
             continue
+        if node.op_type == "If":
+            _check_branches(node, where)
+            wanted.update(name for name in node.outputs if name and is_float(name))
+            continue
         if node.op_type not in DERIVATIVES:
-            supported = sorted({op for op, row in DERIVATIVES.items() if row.steps} | VIEWS)
-            raise InstanceError(
-                f"{where}: node {node.name!r}: found operator {node.op_type}, whose derivative is not "
-                f"known, expected for training one of {', '.join(supported)}"
-            )
+            raise _without_derivative(node, where)
         steps = DERIVATIVES[node.op_type].steps
         if any(step.inputs is None or set(step.inputs) & set(reached) for step in steps):
             wanted.update(name for name in node.outputs if name and is_float(name))
     if not wanted.intersection(network.outputs):
         raise InstanceError(
-            f"{where}: found no output that depends on a trained weight, expected one for training"
+            f"{where}: found no output that depends on a trained weight, expected one for training; "
+            "leave train=1 out"
         )
     return wanted
+
+
+def _without_derivative(node: Node, where: str) -> InstanceError:
+    supported = sorted({op for op, row in DERIVATIVES.items() if row.steps} | VIEWS)
+    quantized = re.search(r"Quant|QLinear|Integer|NBits", node.op_type)
+    step = "take the model that was quantized" if quantized else "export the model without it"
+    return InstanceError(
+        f"{where}: node {node.name!r}: found operator {node.op_type}, whose derivative is not known, "
+        f"expected for training one of {', '.join(supported)}; {step}, or leave train=1 out"
+    )
+
+
+def _check_branches(node: Node, where: str) -> None:
+    """Raise InstanceError if an operator in a branch of an If has no derivative."""
+    for body in node.bodies:
+        for inner in body.network.nodes:
+            if inner.op_type == "If":
+                _check_branches(inner, where)
+            elif inner.op_type not in DERIVATIVES:
+                raise _without_derivative(inner, f"{where}: {body.label}")
 
 
 class BackwardPass:
@@ -67,11 +95,11 @@ class BackwardPass:
         self.contributions: dict[str, list[int]] = {}
         first_reader: dict[str, int] = {}
         for position, node in reversed(list(enumerate(self.network.nodes))):
-            first_reader.update((owner, position) for owner in node.operands)
+            first_reader.update((owner, position) for owner in (*node.operands, *node.captured))
         self._add_loss()
         for position, node in reversed(list(enumerate(self.network.nodes))):
             self._add_backward(position, node)
-            for owner in dict.fromkeys(node.operands):
+            for owner in dict.fromkeys((*node.operands, *node.captured)):
                 if owner in self.network.constants and first_reader[owner] == position:
                     self._add_update(owner)
 
@@ -112,6 +140,8 @@ class BackwardPass:
         row = DERIVATIVES.get(node.op_type)
         complete = (self._complete(name) for name in node.outputs if name in self.wanted)
         arriving = [gradient for gradient in complete if gradient is not None]
+        if node.op_type == "If" and arriving:
+            self._add_branches(node, arriving)
         if row is None or not arriving:
             return
         for step in row.steps:
@@ -140,10 +170,27 @@ class BackwardPass:
         kind = "SumBroadcast" if step.passes else f"{node.op_type}Gradient"
         overwrites = arriving if node.op_type in ELEMENTWISE else []
         name = f"{node.name}/gradient:{','.join(str(i) for i in group)}"
-        work = multiply_adds(node, values)
+        work = multiply_adds(node, values) * (2 if node.op_type in _BOTH_AT_ONCE else 1)
         conv = convolution(node, values) if self.draft.algorithms else None
         part = DATA if group == (0,) else WEIGHTS
         self.draft.op(name, kind, reads, writes, work, overwrites, conv, part)
+
+    def _add_branches(self, node: Node, arriving: list[int]) -> None:
+        """Add the derivative of an If, by sizes: its branch runs again and keeps all that it makes."""
+        targets = [owner for owner in node.captured if owner in self.wanted]
+        if not targets:
+            return
+        reads = [self.forward.index[owner] for owner in (*node.operands, *node.captured) if owner]
+        writes = [self._gradient(owner) for owner in targets]
+        self.draft.op(f"{node.name}/gradient", "IfGradient", [*arriving, *reads], writes, 0)
+        ahead = next(op for op in self.draft.ops if op.name == node.name)
+        made = max(bytes_made(body, self.draft) for body in node.bodies)
+        self.draft.ops[-1] = replace(
+            self.draft.ops[-1],
+            workspace=2 * made,  # values and their gradients
+            duration_ns=3 * ahead.duration_ns,
+            work=tuple(part.repeated(3) for part in ahead.work),
+        )
 
     def _read(self, position: int, node: Node, word: str) -> list[int]:
         """Return the tensors behind one word of the table."""

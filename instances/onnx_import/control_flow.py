@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...models.errors import InstanceError
-from .dependence import bodies, captured_by, dynamic_names, initializers, operator
+from .dependence import CHECK, bodies, captured_by, dynamic_names, initializers, operator
 from .reading import KEPT_ELEMENTS, require_onnx
 from .shapes import KnownValue, constant_contents
 
@@ -117,21 +117,22 @@ def body_model(model: Any, body: Any, given: list[KnownValue], outer: Mapping[st
     own.graph.CopyFrom(body)
     own.graph.name = body.name or "body"
     del own.graph.input[:]
-    own.graph.input.extend(_declared(value) for value in given)
+    own.graph.input.extend(declared(value) for value in given)
     contents, dynamic = constant_contents(model.graph), dynamic_names(model.graph)
     for name in captured_by(body):
         value = outer[name]
         if name in contents:
             own.graph.initializer.append(onnx.numpy_helper.from_array(contents[name], name))
         elif name in dynamic or value.elements <= KEPT_ELEMENTS:
-            own.graph.input.append(_declared(value))
+            own.graph.input.append(declared(value))
         else:
             code = onnx.TensorProto.DataType.Value(value.element_type)
             own.graph.initializer.append(onnx.TensorProto(name=name, data_type=code, dims=value.shape))
     return own
 
 
-def _declared(value: KnownValue) -> Any:
+def declared(value: KnownValue) -> Any:
+    """Return a value as a ``ValueInfoProto``."""
     code = require_onnx().TensorProto.DataType.Value(value.element_type)
     return require_onnx().helper.make_tensor_value_info(value.name, code, value.shape)
 
@@ -161,7 +162,9 @@ def given_to(node: Any, body: Any, values: Mapping[str, KnownValue], where: str)
             axis = _axis(node, "scan_input_axes", k, len(shape), where)
             handed.append(((*shape[:axis], *shape[axis + 1 :]), element_type))
     if len(names) != len(handed):
-        raise InstanceError(f"{where}: found {len(names)} inputs of the body, expected {len(handed)}")
+        raise InstanceError(
+            f"{where}: found {len(names)} inputs of the body, expected {len(handed)}; {CHECK}"
+        )
     return [KnownValue(name, *what) for name, what in zip(names, handed, strict=True)]
 
 
@@ -217,7 +220,7 @@ def outputs_of(
         if (before.shape, before.element_type) != (after.shape, after.element_type):
             raise InstanceError(
                 f"{where}: found a body that makes {_text(before)} of {name!r} into {_text(after)}, expected "
-                "carried values to keep their shape"
+                "carried values to keep their shape; unroll it first"
             )
     collected = [
         (x, _axis(node, "scan_output_axes", k, len(x.shape) + 1, where))
@@ -230,7 +233,7 @@ def outputs_of(
     if collected and many is None:
         raise InstanceError(
             f"{where}: found values that are collected over an unknown number of iterations, expected a "
-            "constant number of iterations, or the shape of the outputs in the model"
+            "constant number of iterations; give the shape of the output by shape.NAME=SIZES"
         )
     shapes = [x.shape for x in first[:carried]]
     shapes += [(*x.shape[:axis], many or 0, *x.shape[axis:]) for x, axis in collected]
@@ -254,6 +257,6 @@ def _axis(node: Any, attribute: str, position: int, rank: int, where: str) -> in
     axis = int(axes[position]) if position < len(axes) else 0
     if not -rank <= axis < rank:
         raise InstanceError(
-            f"{where}: found axis {axis} of a value with {rank} dimensions, expected one of them"
+            f"{where}: found axis {axis} of a value with {rank} dimensions, expected one of them; {CHECK}"
         )
     return axis % rank

@@ -6,6 +6,9 @@ from typing import Any
 
 from ...models.errors import InstanceError
 
+CHECK = "onnx.checker.check_model says what is wrong"
+"""The next step where a file breaks a rule of ONNX."""
+
 RANDOM = frozenset(
     {
         *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"),
@@ -22,6 +25,15 @@ def operator(node: Any) -> str:
     """Return the operator of a ``NodeProto``, with the domain in front if it is not ONNX's own."""
     own = node.domain in ("", "ai.onnx")
     return str(node.op_type if own else f"{node.domain}.{node.op_type}")
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """Return the attributes that are numbers, strings or lists of them."""
+    from onnx import AttributeProto as Kind
+    from onnx.helper import get_attribute_value
+
+    simple = (Kind.FLOAT, Kind.INT, Kind.STRING, Kind.FLOATS, Kind.INTS, Kind.STRINGS)
+    return {a.name: get_attribute_value(a) for a in node.attribute if a.type in simple}
 
 
 def real_inputs(graph: Any) -> list[Any]:
@@ -93,11 +105,12 @@ def check_order(graph: Any, where: str) -> None:
             if name not in known:
                 raise InstanceError(
                     f"{where}: node {operator(node)} {node.name!r}: found input {name!r} before the node "
-                    "that computes it, expected nodes in topological order"
+                    f"that computes it, expected nodes in topological order; {CHECK}"
                 )
         known.update(node.output)
     for info in graph.output:
         if info.name not in known:
             raise InstanceError(
-                f"{where}: found output {info.name!r}, which no node computes, expected a known value"
+                f"{where}: found output {info.name!r}, which no node computes, expected a known value; "
+                f"{CHECK}"
             )

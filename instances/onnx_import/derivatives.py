@@ -14,6 +14,9 @@ record, the script beside it makes it, and a test compares the two. Where a row 
 why. Torch keeps the input of some operators only for its shape (AveragePool, GatherElements, …); that input
 is read here too, because it stays in memory there.
 
+Some rows are by sizes (`Row.by_sizes`), not observed: the backward op of a recurrent layer reads the
+operands, the states and the gates of all steps and makes all gradients; torch depends on the device.
+
 Views (Reshape, Flatten, Squeeze, Unsqueeze, Identity, …) have no row: their gradients are views too.
 """
 
@@ -68,12 +71,19 @@ class Saved:
 
 @dataclass(frozen=True)
 class Row:
-    """The derivative of one ONNX operator; the module says how to read `text`."""
+    """The derivative of one ONNX operator; the module says how to read `text`.
+
+    Parameters
+    ----------
+    by_sizes
+        What is read follows from the mathematics, not from torch.
+    """
 
     op_type: str
     text: str
     saved: tuple[Saved, ...] = ()
     note: str = ""
+    by_sizes: bool = False
 
     @cached_property
     def steps(self) -> tuple[DerivativeStep, ...]:
@@ -94,6 +104,16 @@ def _rows(node: Node, values: Mapping[str, KnownValue]) -> int:
     return prod(shape[: int(node.attributes.get("axis", -1)) % len(shape)])
 
 
+def _states(each: int) -> Callable[[Node, Mapping[str, KnownValue]], int]:
+    """Return the elements of so many states of each unit and step of a recurrent layer."""
+
+    def elements(node: Node, values: Mapping[str, KnownValue]) -> int:
+        ways, _, hidden = values[node.inputs[2]].shape
+        return ways * prod(values[node.inputs[0]].shape[:2]) * hidden * each
+
+    return elements
+
+
 EXTENTS: dict[str, Callable[[Node, Mapping[str, KnownValue]], int]] = {
     "output": lambda node, values: values[node.outputs[0]].elements,
     "channels": lambda node, values: prod(values[node.inputs[0]].shape[1:2]),
@@ -102,6 +122,9 @@ EXTENTS: dict[str, Callable[[Node, Mapping[str, KnownValue]], int]] = {
         values[node.inputs[0]].shape[0] * int(node.attributes.get("num_groups", 1))
     ),
     "rows": _rows,
+    "states": _states(1),
+    "gates of GRU": _states(4),
+    "gates of LSTM": _states(5),
 }
 """Number of elements of a saved tensor."""
 
@@ -109,6 +132,10 @@ EXTENTS: dict[str, Callable[[Node, Mapping[str, KnownValue]], int]] = {
 def _statistics(extent: str, mean: int | None = None) -> tuple[Saved, ...]:
     inverse = None if mean is None else mean + 1
     return Saved("mean", extent, output=mean), Saved("invstd", extent, output=inverse)
+
+
+def _gates(extent: str) -> tuple[Saved, ...]:
+    return Saved("hidden", "states", output=0), Saved("gates", extent)
 
 
 _INDICES = (Saved("indices", "output", 8, 1),)
@@ -136,6 +163,10 @@ _ROWS = (
         "0: x0 y0",
         note="torch composes it of six ops; one op reads input and output, as in Caffe2 and cuDNN",
     ),
+    # Recurrent layers, by sizes: gates after their functions, an LSTM's cells, a GRU's product with the state
+    Row("LSTM", "0 1 2 3 5 6 7: x0 x1 x2 x4 x5 x6 x7 hidden gates", _gates("gates of LSTM"), by_sizes=True),
+    Row("GRU", "0 1 2 3 5: x0 x1 x2 x4 x5 hidden gates", _gates("gates of GRU"), by_sizes=True),
+    Row("RNN", "0 1 2 3 5: x0 x1 x2 x4 x5 hidden", (Saved("hidden", "states", output=0),), by_sizes=True),
     # Pooling
     Row("MaxPool", "0: x0 indices", _INDICES),
     Row("GlobalMaxPool", "0: x0 indices", (Saved("indices", "output", 8),)),
@@ -203,6 +234,18 @@ _ROWS = (
     Row("Upsample", "0:"),
     Row("DepthToSpace", "0:"),
     Row("SpaceToDepth", "0:"),
+    # By sizes: what the mathematical derivative reads
+    *(
+        Row(op_type, text, by_sizes=True)
+        for op_type, text in {
+            "Einsum": "*: x*",
+            "GatherND": "0: x1",
+            "ReduceL2": "0: x0 y0",
+            "ReduceLogSumExp": "0: x0 y0",
+            "ScatterElements": "0: x1; 2: x1",
+            "ScatterND": "0: x1; 2: x1",
+        }.items()
+    ),
     # No derivative
     *(
         Row(op_type, "")

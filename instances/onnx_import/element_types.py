@@ -67,7 +67,8 @@ def type_name(code: int, where: str) -> str:
         name = f"number {code}"
     if name not in BITS:
         raise InstanceError(
-            f"{where}: found element type {name}, expected a type of fixed size (numbers or bool)"
+            f"{where}: found element type {name}, expected a type of fixed size (numbers or bool); "
+            "export the model without it"
         )
     return name
 

@@ -11,6 +11,7 @@ from ...models.work import Work, together
 from ..transforms.convolution import RESULT, Convolution, modes
 from ..transforms.roofline import duration_ns
 from .derivatives import DERIVATIVES
+from .foreign import MICROSOFT
 from .least_peak import MOST_STATES, least_peak, peak_of_reference
 from .network import Body, Network, Node
 from .shapes import KnownValue
@@ -23,6 +24,13 @@ ELEMENTWISE = frozenset(
         *("Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round"),
         *("Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish"),
         *("Tan", "Tanh", "ThresholdedRelu", "Where", "Xor"),
+        *(
+            MICROSOFT + name
+            for name in (
+                *("BiasAdd", "BiasGelu", "FastGelu", "Gelu", "QLinearAdd", "QLinearLeakyRelu"),
+                *("QLinearMul", "QLinearSigmoid", "QuickGelu"),
+            )
+        ),
     }
 )
 """Operators that make each element from the elements at the same place."""
@@ -164,7 +172,7 @@ class ForwardPass:
             if name in self.index:
                 saved_here[saved.name] = self.index[name]
                 continue
-            label = f"{node.outputs[0]}/{saved.name}"
+            label = f"{next(filter(None, node.outputs))}/{saved.name}"
             saved_here[saved.name] = self.draft.tensor(label, saved.nbytes(node, values), "activation")
             writes.append(saved_here[saved.name])
         self.saved.append(saved_here)
@@ -228,6 +236,13 @@ def _draft_of(body: Body, outer: Draft) -> Draft:
         if name in body.borrowed:
             draft.tensors[t] = replace(draft.tensors[t], nbytes=0)
     return draft
+
+
+def bytes_made(body: Body, outer: Draft) -> int:
+    """Return the bytes of all that one run of a body makes."""
+    draft = _draft_of(body, outer)
+    written = {t for op in draft.ops for t in op.writes}
+    return sum(draft.tensors[t].nbytes for t in written) + sum(op.workspace for op in draft.ops)
 
 
 def _peak_of(body: Body, draft: Draft) -> int:

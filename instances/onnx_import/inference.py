@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...models.errors import InstanceError
-from .control_flow import body_model, given_to, has_bodies, outputs_of, take_branches
-from .dependence import bodies, captured_names, check_order, operator
+from .control_flow import body_model, declared, given_to, has_bodies, outputs_of, take_branches
+from .dependence import attributes_of, bodies, captured_names, check_order, operator
+from .foreign import FOREIGN, Foreign, made_by
 from .reading import require_onnx
 from .shapes import KnownValue, constant_contents, fold_arguments, infer_once
+from .statements import Shape, state, state_by_hand, take_statements
 
 
-def infer_values(model: Any, where: str, branch: str = "") -> dict[str, KnownValue]:
+def infer_values(
+    model: Any, where: str, branch: str = "", shapes: Mapping[str, Shape] | None = None
+) -> dict[str, KnownValue]:
     """Return the values of the main graph by name.
 
     In `model`, nodes that compute arguments may be folded, and an If may give way to one of its branches.
@@ -22,37 +27,49 @@ def infer_values(model: Any, where: str, branch: str = "") -> dict[str, KnownVal
     ----------
     branch
         ``"then"`` or ``"else"``: what an If takes whose condition is not known; empty: it stays.
+    shapes
+        Shapes that a user gives by hand.
 
     Raises
     ------
     InstanceError
         If a shape stays unknown, a value is no tensor, or inference finds a contradiction.
     """
+    stated = take_statements(model.graph)
+    state_by_hand(model.graph, shapes or {}, where)
     changed = True
     while changed:
         taken = take_branches(model, "")
-        open_ended = has_bodies(
-            model.graph
-        )  # with branches that are not taken, and may contradict themselves
-        values, unknown = infer_once(model, where, strict=not open_ended)
+        # branches that are not taken may contradict themselves, and types may come from statements
+        values, unknown = infer_once(model, where, strict=False)
         changed = bool(
             taken
-            or ((unknown or open_ended) and fold_arguments(model, values))
+            or _state_foreign(model, values)
+            or ((unknown or has_bodies(model.graph)) and fold_arguments(model, values))
             or (branch and take_branches(model, branch))
-            or (unknown and _declare(model, values, unknown, where))
+            or (unknown and _state_stated(model.graph, values, unknown, stated))
+            or (unknown and _state_from_bodies(model, values, unknown, where))
         )
-    if open_ended:
-        values, unknown = infer_once(model, where)
+    values, unknown = infer_once(model, where)
     if not unknown:
         return values
-    name, found = next(iter(unknown.items()))
+    roots = {name for node in model.graph.node if _reads(node) <= values.keys() for name in node.output}
+    name, found = next(((n, x) for n, x in unknown.items() if n in roots), next(iter(unknown.items())))
     producer = next((n for n in model.graph.node if name in n.output), None)
-    origin = f", output of {producer.op_type} {producer.name!r}" if producer else ""
+    origin = f", output of {operator(producer)} {producer.name!r}" if producer else ""
     more = f" ({len(unknown) - 1} more like it)" if len(unknown) > 1 else ""
+    step = "export the model without it"
+    if found.startswith("shape") or "rank" in found or "inferred" in found:
+        sizes = re.findall(r"[^\[\], ]+", found.removeprefix("shape")) if "[" in found else ["1", "80", "?"]
+        text = "x".join(size if size.isdigit() else "100" for size in sizes)
+        step = f"give it as in ?shape.{name}={text}, or in the model's value_info"
     raise InstanceError(
-        f"{where}: value {name!r}{origin}: found {found}{more}, expected a tensor of known shape; state it "
-        "in the model's value_info"
+        f"{where}: value {name!r}{origin}: found {found}{more}, expected a tensor of known shape; {step}"
     )
+
+
+def _reads(node: Any) -> set[str]:
+    return {*node.input, *captured_names(node)} - {""}
 
 
 def body_of(
@@ -82,29 +99,75 @@ def returned_by(own: Any, values: Mapping[str, KnownValue]) -> list[KnownValue]:
     return [values[info.name] for info in own.graph.output]
 
 
-def _declare(model: Any, values: dict[str, KnownValue], unknown: Mapping[str, str], where: str) -> bool:
-    """Declare outputs of unknown shape that follow from bodies; return whether one was."""
+def _state_foreign(model: Any, values: dict[str, KnownValue]) -> bool:
+    """State what operators make that ONNX does not know, and we do; return whether there was one."""
+    contents: dict[str, Any] | None = None
+    found = False
+    for node in model.graph.node:
+        kind = operator(node)
+        known = kind in FOREIGN and _reads(node) <= values.keys()
+        if not known or all(name in values for name in node.output if name):
+            continue
+        contents = constant_contents(model.graph) if contents is None else contents
+        made = made_by(
+            kind,
+            Foreign(
+                [values[name] if name else None for name in node.input],
+                attributes_of(node),
+                [contents.get(name) for name in node.input],
+            ),
+        )
+        for name, what in zip(node.output, made, strict=False):
+            if name and what is not None and name not in values:
+                values[name] = KnownValue(name, *what)
+                state(model.graph, declared(values[name]))
+                found = True
+    return found
+
+
+def _state_stated(
+    graph: Any, values: Mapping[str, KnownValue], unknown: Mapping[str, str], stated: dict[str, Any]
+) -> bool:
+    """State what the file states of unknown values whose operands are known; return whether there was one."""
+    names = [
+        name
+        for node in graph.node
+        if _reads(node) <= values.keys()
+        for name in node.output
+        if name in unknown and name in stated
+    ]
+    for name in names:
+        state(graph, stated.pop(name))
+    return bool(names) or _state_types(graph, values, unknown)
+
+
+def _state_types(graph: Any, values: Mapping[str, KnownValue], unknown: Mapping[str, str]) -> bool:
+    """Give values whose shape is stated by hand the type of the first operand; return whether one was."""
+    found = False
+    for node in graph.node:
+        first = values.get(node.input[0]) if node.input else None
+        for info in (*graph.value_info, *graph.output):
+            untyped = info.name in unknown and info.type.HasField("tensor_type")
+            if untyped and not info.type.tensor_type.elem_type and info.name in node.output:
+                kind = "FLOAT" if first is None else first.element_type
+                info.type.tensor_type.elem_type = require_onnx().TensorProto.DataType.Value(kind)
+                found = True
+    return found
+
+
+def _state_from_bodies(
+    model: Any, values: dict[str, KnownValue], unknown: Mapping[str, str], where: str
+) -> bool:
+    """State outputs of unknown shape that follow from bodies; return whether one was."""
     contents = constant_contents(model.graph)
     for node in model.graph.node:
-        reads = {*node.input, *captured_names(node)} - {""}
-        if not bodies(node) or unknown.keys().isdisjoint(node.output) or not reads <= values.keys():
+        if not bodies(node) or unknown.keys().isdisjoint(node.output) or not _reads(node) <= values.keys():
             continue
         returned = [
             returned_by(*body_of(model, node, attribute, values, where, "")) for attribute in bodies(node)
         ]
         label = f"{where}: node {operator(node)} {node.name or node.output[0]!r}"
         for value in outputs_of(node, returned, values, contents, label):
-            _declare_value(model.graph, value)
+            state(model.graph, declared(value))
         return True
     return False
-
-
-def _declare_value(graph: Any, value: KnownValue) -> None:
-    onnx = require_onnx()
-    code = onnx.TensorProto.DataType.Value(value.element_type)
-    info = onnx.helper.make_tensor_value_info(value.name, code, value.shape)
-    known = [x for x in (*graph.output, *graph.value_info) if x.name == value.name]
-    for x in known:
-        x.CopyFrom(info)
-    if not known and value.name:
-        graph.value_info.append(info)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ...models.errors import InstanceError
@@ -13,6 +14,7 @@ from ..spec import Spec
 from . import load_onnx
 from .control_flow import BRANCHES
 from .reading import light_models
+from .statements import Shape
 
 _OPTIONS = {
     "batch": Parameter(1, "size of the batch", least=1),
@@ -23,6 +25,9 @@ _OPTIONS = {
     "bodies": Parameter("least", "order of the bodies of control flow", choices=("least", "file")),
     "dtype": Parameter("", "data type of floating-point values and arithmetic", choices=tuple(DTYPES)),
 }
+_SHAPE = "shape."
+"""What stands in front of the name of a value whose shape is given by hand."""
+
 _DIMENSION = Parameter(1, "size of a symbolic dimension", least=1)
 
 
@@ -36,8 +41,8 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
     dims
         Sizes of symbolic dimensions by name.
     **options
-        ``batch``, ``train``, ``weights``, ``conv``, ``branch``, ``bodies`` and ``dtype`` of `load_onnx`; any
-        other is a symbolic dimension.
+        ``batch``, ``train``, ``weights``, ``conv``, ``branch``, ``bodies`` and ``dtype`` of `load_onnx`;
+        ``shape.NAME`` is the shape of a value, as in ``1x80x?``; any other is a symbolic dimension.
 
     Raises
     ------
@@ -53,7 +58,15 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
             f"instance '{where}', option dims: found {show(dims)}, expected a mapping from names to sizes"
         )
     known = {key: value for key, value in options.items() if key in _OPTIONS}
-    sizes = {**(dims or {}), **{key: value for key, value in options.items() if key not in _OPTIONS}}
+    shapes = {
+        key.removeprefix(_SHAPE): _shape(str(value), f"instance '{where}', option {key}")
+        for key, value in options.items()
+        if key.startswith(_SHAPE)
+    }
+    others = {
+        key: value for key, value in options.items() if key not in _OPTIONS and not key.startswith(_SHAPE)
+    }
+    sizes = {**(dims or {}), **others}
     values = typed_options(known, _OPTIONS, where)
     typed = typed_options(sizes, dict.fromkeys(sizes, _DIMENSION), where)
     return load_onnx(
@@ -66,4 +79,12 @@ def load_named(name: str, *, dims: object = None, **options: object) -> Graph:
         branch=str(values["branch"]),
         bodies=str(values["bodies"]),
         dtype=str(values["dtype"]),
+        shapes=shapes,
     )
+
+
+def _shape(text: str, where: str) -> Shape:
+    """Return the shape that a text such as ``1x80x?`` states."""
+    if not re.fullmatch(r"(\d{1,18}|\?)(x(\d{1,18}|\?))*", text):
+        raise InstanceError(f"{where}: found {text!r}, expected sizes such as 1x80x?, where ? is unknown")
+    return tuple(None if size == "?" else int(size) for size in text.split("x"))

@@ -14,12 +14,20 @@ from typing import Any
 from ...models.errors import InstanceError
 from .arguments import ARGUMENTS, NO_ARGUMENTS
 from .control_flow import carried_by, fresh, iterations, outputs_of
-from .dependence import SHAPE_ONLY, captured_by, captured_names, is_dynamic, operator, real_inputs
+from .dependence import (
+    CHECK,
+    SHAPE_ONLY,
+    attributes_of,
+    captured_by,
+    captured_names,
+    is_dynamic,
+    operator,
+    real_inputs,
+)
 from .dependence import bodies as bodies_in
 from .dimensions import Sized
 from .element_types import TRAINABLE
 from .inference import body_of, returned_by
-from .reading import require_onnx
 from .shapes import KnownValue, constant_contents
 from .views import is_view
 
@@ -36,11 +44,14 @@ class Body:
         Its live part, as a model of its own.
     borrowed
         Storages that the outer graph holds: what the body captures, and its constants.
+    trainable
+        The names in the outer graph of its constants that can be trained.
     """
 
     label: str
     network: Network
     borrowed: frozenset[str]
+    trainable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,8 @@ class Network:
     constants
         Storages that are weights.
     trainable
-        The constants that come from initializers or weight fillers, not from Constant nodes.
+        The constants that come from initializers or weight fillers, and Constant nodes that are weights of a
+        linear layer, a normalization or a recurrent layer, or a bias or scale right behind one.
     views, dead
         How many nodes were folded into their storage, and how many no output needs.
     """
@@ -154,12 +166,12 @@ def build_network(sized: Sized, where: str, *, train: bool, branch: str = "") ->
     weights = {name for name in values if name not in inputs} - {
         name for node in graph.node for name in node.output
     }
-    dynamic, trainable = set(inputs), set(weights)
+    dynamic, trainable = set(inputs), weights | _weights_in_constants(graph)
     storage = {name: name for name in (*inputs, *weights)}
     candidates: list[Node] = []
     views = 0
     for node in graph.node:
-        attributes = _attributes(node)
+        attributes = attributes_of(node)
         computed = is_dynamic(node, dynamic)
         if computed:
             dynamic.update(name for name in node.output if name)
@@ -173,6 +185,7 @@ def build_network(sized: Sized, where: str, *, train: bool, branch: str = "") ->
             made = _node(node, attributes, storage, values, dynamic)
             if bodies_in(node):
                 made = _with_bodies(made, node, sized, storage, values, contents, where, branch)
+                trainable.update(name for body in made.bodies for name in body.trainable)
             candidates.append(made)
     kept = _live(candidates, {storage[name] for name in outputs})
     return Network(
@@ -186,6 +199,43 @@ def build_network(sized: Sized, where: str, *, train: bool, branch: str = "") ->
         views=views,
         dead=len(candidates) - len(kept),
     )
+
+
+_PARAMETERS: dict[str, frozenset[int]] = {
+    "BatchNormalization": frozenset({1, 2, 3, 4}),
+    "Conv": frozenset({1, 2}),
+    "ConvTranspose": frozenset({1, 2}),
+    "GRU": frozenset({1, 2, 3}),
+    "Gemm": frozenset({0, 1, 2}),
+    "GroupNormalization": frozenset({1, 2}),
+    "InstanceNormalization": frozenset({1, 2}),
+    "LSTM": frozenset({1, 2, 3, 7}),
+    "LayerNormalization": frozenset({1, 2}),
+    "MatMul": frozenset({0, 1}),
+    "PRelu": frozenset({1}),
+    "RNN": frozenset({1, 2, 3}),
+}
+"""Operator -> positions of its operands that are weights."""
+
+_PASSING = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Operators through which a constant reaches the operator whose weight it is."""
+
+
+def _weights_in_constants(graph: Any) -> set[str]:
+    """Return the Constant nodes, by their output, that are weights in the sense of `Network.trainable`."""
+    weights: set[str] = set()
+    layers: set[str] = set()
+    for node in graph.node:
+        positions = _PARAMETERS.get(operator(node))
+        if positions is not None:
+            weights.update(name for k, name in enumerate(node.input) if k in positions)
+            layers.update(node.output[:1])
+        elif operator(node) in ("Add", "Mul") and not layers.isdisjoint(node.input):
+            weights.update(set(node.input) - layers)
+    for node in reversed(graph.node):
+        if operator(node) in _PASSING and node.output[0] in weights:
+            weights.add(node.input[0])
+    return {node.output[0] for node in graph.node if operator(node) == "Constant"} & weights
 
 
 def _node(
@@ -231,6 +281,7 @@ def _with_bodies(
     captured: dict[str, None] = {}
     found, returned = [], []
     for attribute in bodies_in(node):
+        trained = set()
         label = f"{where}: node {made.op_type} {made.name!r}, {attribute}"
         own, inner = body_of(sized.model, node, attribute, values, where, branch)
         returned.append(returned_by(own, inner))
@@ -246,14 +297,16 @@ def _with_bodies(
                 values[new] = replace(network.values[name], name=new)
                 storage[new] = new
                 captured[new] = None
-        found.append(Body(label, network, frozenset(outer | network.constants)))
+                trained.update([new] if name in network.trainable else [])
+        found.append(Body(label, network, frozenset(outer | network.constants), frozenset(trained)))
     label = f"{where}: node {made.op_type} {made.name!r}"
     for output in outputs_of(node, returned, values, contents, label):
         stated = values.get(output.name, output)
         if (stated.shape, stated.element_type) != (output.shape, output.element_type):
             raise InstanceError(
                 f"{label}: found output {output.name!r} declared as {stated.element_type} "
-                f"{list(stated.shape)}, expected {output.element_type} {list(output.shape)}, as bodies return"
+                f"{list(stated.shape)}, expected {output.element_type} {list(output.shape)}, "
+                f"as bodies return; {CHECK}"
             )
     again = made.outputs if made.op_type == "If" else made.outputs[: carried_by(node)]
     return replace(
@@ -272,15 +325,3 @@ def _live(nodes: list[Node], needed: set[str]) -> list[Node]:
             needed.update(node.operands, node.captured)
             kept.append(node)
     return kept[::-1]
-
-
-def _attributes(node: Any) -> dict[str, Any]:
-    """Return the attributes that are numbers, strings or lists of them."""
-    onnx = require_onnx()
-    simple = onnx.AttributeProto
-    kinds = (simple.FLOAT, simple.INT, simple.STRING, simple.FLOATS, simple.INTS)
-    return {
-        attribute.name: onnx.helper.get_attribute_value(attribute)
-        for attribute in node.attribute
-        if attribute.type in kinds
-    }

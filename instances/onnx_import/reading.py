@@ -12,6 +12,9 @@ from .dependence import bodies
 KEPT_ELEMENTS = 1024
 """Constants with more elements than this lose their content as they are read: only shapes matter."""
 
+KEPT_INDICES = 2**18
+"""The same for integers and truth values, from which shapes may be computed; 2 MiB each at most."""
+
 
 def require_onnx() -> Any:
     """Return the ``onnx`` package with its shape inference.
@@ -63,7 +66,7 @@ def find_model(path_or_name: str | Path) -> tuple[str, Path]:
     if path.is_file():
         return path.stem, path
     if path.suffix == ".onnx" or len(path.parts) > 1:
-        raise InstanceError(f"{name}: found no such file, expected an ONNX model")
+        raise InstanceError(f"{name}: found no such file, expected an ONNX model; check the path")
     nearest = get_close_matches(name, light, n=3, cutoff=0.4) or list(light)
     raise InstanceError(
         f"onnx:{name}: found no such model, expected a path or a light model of the onnx package "
@@ -87,9 +90,11 @@ def read_model(path: Path) -> Any:
     except OSError as error:
         raise InstanceError(f"{path}: found {error.strerror or error}, expected a readable file") from None
     except Exception:  # the protobuf backends raise different types for the same corrupt bytes
-        raise InstanceError(f"{path}: found bytes that do not parse, expected an ONNX model") from None
+        raise InstanceError(
+            f"{path}: found bytes that do not parse, expected an ONNX model; export it again"
+        ) from None
     if not model.graph.node and not model.graph.output:
-        raise InstanceError(f"{path}: found a model without nodes, expected a network")
+        raise InstanceError(f"{path}: found a model without nodes, expected a network; export it again")
     if model.functions:
         from onnx.inliner import inline_local_functions
 
@@ -99,6 +104,8 @@ def read_model(path: Path) -> Any:
 
 
 def _forget_weights(graph: Any) -> None:
+    kinds = require_onnx().TensorProto
+    indices = (kinds.BOOL, kinds.INT32, kinds.INT64)
     tensors = list(graph.initializer)
     for node in graph.node:
         for body in bodies(node).values():
@@ -109,6 +116,6 @@ def _forget_weights(graph: Any) -> None:
         elements = 1
         for dim in tensor.dims:
             elements *= dim
-        if elements > KEPT_ELEMENTS:
+        if elements > (KEPT_INDICES if tensor.data_type in indices else KEPT_ELEMENTS):
             for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                 tensor.ClearField(field)

@@ -18,10 +18,13 @@ from ...models.errors import InstanceError
 from .arguments import ARGUMENTS, NO_ARGUMENTS
 from .dependence import bodies, captured_names
 from .element_types import size_in_bytes, type_name
-from .reading import require_onnx
+from .reading import KEPT_INDICES, require_onnx
 
-_MOST_ELEMENTS = 1024
+_MOST_ELEMENTS = KEPT_INDICES
 """Arguments with more elements are not evaluated."""
+
+_SHAPED_BY_CONTENT = frozenset({"NonZero", "Unique"})
+"""Operators whose output is sized by the content of their first operand, and small beside it."""
 
 _GROWING = frozenset({"ConstantOfShape", "Expand", "Range", "Tile"})
 """Operators whose small operands can make a huge output."""
@@ -72,8 +75,8 @@ def infer_once(
         if info.name in values:
             continue
         shape = _known_shape(info.type)
-        if isinstance(shape, str):
-            unknown[info.name] = shape
+        if isinstance(shape, str) or not info.type.tensor_type.elem_type:
+            unknown[info.name] = str(shape) if isinstance(shape, str) else "no inferred type"
         else:
             code = info.type.tensor_type.elem_type
             label = f"{where}: value {info.name!r}"
@@ -90,6 +93,11 @@ def infer_once(
 def _infer_types(model: Any, where: str, *, strict: bool) -> Any:
     """Return the model with inferred types; InstanceError if operands contradict an operator."""
     infer = require_onnx().shape_inference.infer_shapes
+    if any(bodies(node) for node in model.graph.node):
+        nested, model = model, require_onnx().ModelProto()
+        model.CopyFrom(nested)
+        for node in model.graph.node:
+            _forget_stated(node)
     if not strict:
         with suppress(Exception):  # the strict pass says what is wrong
             return infer(model, data_prop=True)
@@ -101,7 +109,21 @@ def _infer_types(model: Any, where: str, *, strict: bool) -> Any:
             return infer(model, data_prop=True)
         except Exception as error:  # InferenceError, or ValueError and worse from malformed models
             text = shorten(str(error), 400)
-            raise InstanceError(f"{where}: found a contradiction in shape inference: {text}") from None
+            raise InstanceError(
+                f"{where}: found a contradiction in shape inference: {text}; "
+                "try other sizes of its dimensions"
+            ) from None
+
+
+def _forget_stated(node: Any) -> None:
+    """Clear the shapes that the bodies of a node state: they may be stale, as those of the graph."""
+    for body in bodies(node).values():
+        del body.value_info[:]
+        for info in body.output:
+            if info.type.HasField("tensor_type"):
+                info.type.tensor_type.ClearField("shape")
+        for inner in body.node:
+            _forget_stated(inner)
 
 
 def _known_shape(proto: Any) -> tuple[int, ...] | str:
@@ -131,7 +153,8 @@ def fold_arguments(model: Any, values: dict[str, KnownValue]) -> bool:
     contents = constant_contents(model.graph)
     folded: set[int] = set()
     for index, node in enumerate(model.graph.node):
-        if not wanted.intersection(node.output) or node.op_type == "Constant":
+        needed = node.op_type in _SHAPED_BY_CONTENT or wanted.intersection(node.output)
+        if not needed or node.op_type == "Constant":
             continue
         results = _evaluate(model, node, values, contents)
         for name, result in results.items():
@@ -154,7 +177,8 @@ def _argument_names(graph: Any) -> set[str]:
             if node.op_type not in ("Shape", "Size"):
                 wanted.update(node.input)
         else:
-            positions = ARGUMENTS.get(node.op_type, NO_ARGUMENTS)
+            content = {0} if node.op_type in _SHAPED_BY_CONTENT else NO_ARGUMENTS
+            positions = ARGUMENTS.get(node.op_type, content)
             wanted.update(name for i, name in enumerate(node.input) if i in positions)
         wanted.update(*(_argument_names(body) for body in bodies(node).values()))
     return wanted - {""}

@@ -357,7 +357,7 @@ def test_onnx_networks_in_a_data_type_have_values_of_its_size(dtype: str) -> Non
     assert kept < 10 or DTYPES[dtype] == 4
     assert {part.dtype for op in after.ops for part in op.work} == {dtype}
     assert [op.work[0].multiply_adds for op in after.ops] == [op.work[0].multiply_adds for op in before.ops]
-    assert after.name == f"{before.name}-{dtype}"
+    assert after.name == f"{before.name}&dtype={dtype}"
     assert after.durations == f"roofline of {PEAK_DEVICE}, {dtype}"
     assert (after == before) == (dtype == "fp32")
     assert lt.load(f"onnx:squeezenet?conv=modes&dtype={dtype}").durations == after.durations
