@@ -301,16 +301,20 @@ def _with_bodies(
         found.append(Body(label, network, frozenset(outer | network.constants), frozenset(trained)))
     label = f"{where}: node {made.op_type} {made.name!r}"
     for output in outputs_of(node, returned, values, contents, label):
-        stated = values.get(output.name, output)
+        if not output.name:
+            continue
+        stated = values.setdefault(output.name, output)
         if (stated.shape, stated.element_type) != (output.shape, output.element_type):
             raise InstanceError(
                 f"{label}: found output {output.name!r} declared as {stated.element_type} "
                 f"{list(stated.shape)}, expected {output.element_type} {list(output.shape)}, "
                 f"as bodies return; {CHECK}"
             )
-    again = made.outputs if made.op_type == "If" else made.outputs[: carried_by(node)]
+    outputs = tuple(node.output)
+    again = outputs if made.op_type == "If" else outputs[: carried_by(node)]
     return replace(
         made,
+        outputs=outputs,
         captured=tuple(captured),
         bodies=tuple(found),
         iterations=1 if made.op_type == "If" else iterations(node, values, contents) or 1,
@@ -321,7 +325,7 @@ def _with_bodies(
 def _live(nodes: list[Node], needed: set[str]) -> list[Node]:
     kept = []
     for node in reversed(nodes):
-        if not needed.isdisjoint(node.outputs):
+        if not needed.isdisjoint(filter(None, node.outputs)):
             needed.update(node.operands, node.captured)
             kept.append(node)
     return kept[::-1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from difflib import get_close_matches
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,8 @@ def find_model(path_or_name: str | Path) -> tuple[str, Path]:
 def read_model(path: Path) -> Any:
     """Return the ``ModelProto`` with local functions inlined and without the content of weights.
 
-    Weights in external files are not read either.
+    Weights in external files are not read either; integers that shapes may need are, if the file is there.
+    A ``ZipMap`` hands on the probabilities that its maps hold.
 
     Raises
     ------
@@ -99,23 +102,37 @@ def read_model(path: Path) -> Any:
         from onnx.inliner import inline_local_functions
 
         model = inline_local_functions(model)
-    _forget_weights(model.graph)
+    _forget_weights(model.graph, path.parent)
+    _unzip(model.graph)
     return model
 
 
-def _forget_weights(graph: Any) -> None:
-    kinds = require_onnx().TensorProto
+def _unzip(graph: Any) -> None:
+    for node in graph.node:
+        if node.domain == "ai.onnx.ml" and node.op_type == "ZipMap":
+            node.op_type, node.domain = "Identity", ""
+            del node.attribute[:]
+            for info in graph.output:
+                if info.name in node.output:
+                    info.ClearField("type")
+
+
+def _forget_weights(graph: Any, folder: Path) -> None:
+    onnx = require_onnx()
+    kinds = onnx.TensorProto
     indices = (kinds.BOOL, kinds.INT32, kinds.INT64)
     tensors = list(graph.initializer)
     for node in graph.node:
         for body in bodies(node).values():
-            _forget_weights(body)
+            _forget_weights(body, folder)
         if node.op_type == "Constant":
             tensors += [attribute.t for attribute in node.attribute if attribute.name == "value"]
     for tensor in tensors:
-        elements = 1
-        for dim in tensor.dims:
-            elements *= dim
+        elements = prod(tensor.dims)
         if elements > (KEPT_INDICES if tensor.data_type in indices else KEPT_ELEMENTS):
             for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
                 tensor.ClearField(field)
+        elif tensor.data_type in indices and tensor.data_location == kinds.EXTERNAL:
+            with suppress(Exception):  # a file that is missing or too short: the content stays unknown
+                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+                tensor.data_location = kinds.DEFAULT

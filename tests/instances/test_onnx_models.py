@@ -174,6 +174,33 @@ def test_weights_in_missing_external_files_need_not_exist(tmp_path: Path) -> Non
     assert tensors(load_onnx(path, weights=True))["w"] == (60, "weight")
 
 
+def test_target_shapes_in_external_files_are_read(tmp_path: Path) -> None:
+    import onnx
+
+    target = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(integers("target", 3, -1)), "target")
+    nodes = [node("Reshape", "x target", "r"), node("MatMul", "r w", "y")]
+    path = save_model(tmp_path, nodes, [value("x", (2, 6))], [value("y", None)], [weight("w", 4, 5)])
+    model = onnx.load(str(path))
+    model.graph.initializer.append(target)
+    onnx.save(model, str(path), save_as_external_data=True, location="data.bin", size_threshold=0)
+    assert tensors(load_onnx(path))["y"] == (60, "output")
+
+
+def test_maps_of_classifiers_are_their_probabilities(tmp_path: Path) -> None:
+    nodes = [
+        node("TreeEnsembleClassifier", "x", "label p", domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
+        node("ZipMap", "p", "maps", domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]),
+    ]
+    helper = require_onnx()
+    maps = helper.make_sequence_type_proto(
+        helper.make_map_type_proto(7, helper.make_tensor_type_proto(1, []))
+    )
+    outputs = [value("label", (4,), "INT64"), helper.make_value_info("maps", maps)]
+    path = save_model(tmp_path, nodes, [value("x", (4, 6))], outputs, domains=("ai.onnx.ml",))
+    graph = load_onnx(path)
+    assert tensors(graph) == {"x": (96, "input"), "label": (32, "output"), "p": (48, "output")}
+
+
 def test_constant_and_passed_through_outputs(tmp_path: Path) -> None:
     path = save_model(
         tmp_path,
