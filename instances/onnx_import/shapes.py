@@ -3,6 +3,10 @@
 ONNX's own inference with data propagation does the work. Exporters also compute shapes with operators that
 it does not propagate (Where, Equal, Range, …): those nodes are evaluated here, but only where their output
 is an argument such as a target shape, so that no weight array is ever built.
+
+No library folds the rest: on the files of ``results/experiments/onnx_zoo`` the optimizer of onnxscript 0.7.2
+knows no more sizes, takes up to 4 s a file and 1.3 s to load; onnxslim 0.1.98 leaves more sizes open and
+renames values. What is here takes at most 0.4 s a file.
 """
 
 from __future__ import annotations
