@@ -76,7 +76,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--title", metavar="TEXT", help="title (default: the name of the graph)")
     plans = parser.add_argument_group("plans")
-    plans.add_argument("--order", metavar="FILE", help="ops by index or unique name, as for verify")
+    plans.add_argument(
+        "--order", metavar="FILE", help="ops by index or unique name, or a plan, as for verify"
+    )
     plans.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
     plans.add_argument("--buffers", metavar="SPEC", help="the allocation's buffers, as for verify")
     plans.add_argument("--tier", metavar="NAME", help="memory or pool to draw (default: the innermost)")

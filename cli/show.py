@@ -125,6 +125,9 @@ def _print(found: dict[str, Any]) -> None:
         rows.append(("best known peak", exact_bytes(found["best_known"])))
     if found["known_bound"] is not None:
         rows.append(("best known bound", exact_bytes(found["known_bound"])))
+    folded = found["provenance"].get("views_folded")
+    if type(folded) is int and folded > 0:
+        rows.append(("views", f"{folded:,} nodes of the model (Reshape and the like): no ops, no bytes"))
     rows += [
         ("dropped", f"{kinds} tensors count 0 bytes; they are {exact_bytes(lost)}")
         for kinds, lost in found["dropped_bytes"].items()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..models.derived.named_ops import op_named, ops_by_name
+from ..models.derived.named_ops import op_named, ops_by_name, ops_of
 from ..models.errors import InstanceError, UsageError
 from ..models.files import read_text
 
@@ -154,16 +154,25 @@ def read_record(path: str) -> Record | None:
 
 
 def read_order(path: str, graph: Graph) -> list[int]:
-    """Return the op indices of an order file.
+    """Return the op indices of an order file, or of a plan's runs by their start.
 
-    The file lists the ops by index or by unique name, one a line or separated by blanks; ``#`` begins
+    A text file lists the ops by index or by unique name, one a line or separated by blanks; ``#`` begins
     a comment. A name with blanks needs a line of its own. Digits are an index.
 
     Raises
     ------
     InstanceError
-        If the file cannot be read, or has a word that names no op, or several.
+        If the file cannot be read, has a word that names no op, or several, or is the plan of another graph.
     """
+    if path.endswith((".json", ".json.gz")):
+        from ..instances import read_plan
+
+        plan = read_plan(path)
+        if plan.graph_sha256 not in (None, graph.sha256):
+            raise InstanceError(
+                f"{path}: found a plan for {plan.graph_name!r}, expected one for {graph.name!r}"
+            )
+        return list(ops_of(graph, plan.order, path))
     text = read_text(path, "a text file with an order")
     named = ops_by_name(graph)
     order = []

@@ -51,7 +51,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--order",
         metavar="FILE",
-        help="ops by index or unique name, one a line or separated by blanks; # begins a comment",
+        help="ops by index or unique name, one a line or separated by blanks, # begins a comment; or a plan",
     )
     add_start(
         parser,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lowtide import load, save
 from lowtide.__main__ import main
 from lowtide.instances import load_machine, load_problem
 from lowtide.instances.machines import machine_names
@@ -32,6 +34,15 @@ def test_machines_are_listed_and_shown(capsys: pytest.CaptureFixture[str], tmp_p
         shown = answer("show", name, cwd=tmp_path)
         assert {key: shown[key] for key in load_machine(name).to_dict()} == load_machine(name).to_dict()
     assert "gpu -> host  15.754 GB/s" in said(capsys, "show", "a100-40g-pcie3")
+
+
+@pytest.mark.parametrize(("folded", "shown"), [(1200, True), (0, False), ("many", False)])
+def test_show_counts_the_views_of_a_model(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, folded: object, shown: bool
+) -> None:
+    path = tmp_path / "g.json"
+    save(replace(load("catalogue:diamond"), provenance={"views_folded": folded}), path)
+    assert ("1,200 nodes of the model" in said(capsys, "show", str(path))) == shown
 
 
 def test_methods_of_a_problem_come_with_options_and_papers(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide import Graph, Op
+from lowtide import Graph, Op, Plan, save
 from lowtide.cli.sources import read_order
 from lowtide.cli.verify import order_faults
 from lowtide.models.derived.precedence import check_order
@@ -49,6 +49,15 @@ def test_other_words_are_refused(tmp_path: Path, content: bytes, message: str) -
     (tmp_path / "order.txt").write_bytes(content)
     with pytest.raises(InstanceError, match=message):
         read_order(str(tmp_path / "order.txt"), GRAPH)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "plan.json.gz"])
+def test_the_order_of_a_plan_is_that_of_its_starts(tmp_path: Path, name: str) -> None:
+    path, order = tmp_path / name, [5, 0, 2, 1, 4, 3]
+    save(Plan.from_order(GRAPH, order), path)
+    assert read_order(str(path), GRAPH) == order
+    with pytest.raises(InstanceError, match="found a plan for 'g', expected one for 'other'"):
+        read_order(str(path), Graph(name="other", tensors=(), ops=GRAPH.ops[:5]))
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1], [2, 0, 1], [0, 1], [0, 0, 1, 2], []])

@@ -69,6 +69,7 @@ def follow(
         chunk = context.options["chunk"] * MIB
     context.careful = True
     case = simulated_problem(problem, chunk, lambda: context.expired)
+    unused = _unused_tiers(problem, case)
     context.raise_bound(ideal_time(problem), kind="sum of durations", averages=True)
     variants: list[tuple[str, Decisions]] = []
     closest: list[tuple[str, Decisions]] = []
@@ -103,13 +104,25 @@ def follow(
             if context.refused:
                 continue
             facts = {"emergencies": run.emergencies, "evictions": run.evictions, **gives_up}
-            return Outcome(detail=_remark(name, run), facts=facts)
+            return Outcome(detail=_joined(_remark(name, run), unused), facts=facts)
     faults: dict[str, list[str]] = {}
     for name, run in tried:
         if run.fault:
             faults.setdefault(run.fault, []).append(name)
     said = "; ".join(f"{_names(names)}{fault}" for fault, names in faults.items())
-    return Outcome(detail=said or "".join(reason for reason, _ in closest), facts=gives_up)
+    said = said or "".join(reason for reason, _ in closest)
+    return Outcome(detail=_joined(said, unused), facts=gives_up)
+
+
+def _unused_tiers(problem: Placement, case: SimulatedProblem) -> str:
+    """Return a remark on the tiers of a problem that decisions do not use; empty if there is none."""
+    used = {tier.name for tier in case.machine.tiers}
+    unused = ", ".join(tier.name for tier in problem.machine.tiers if tier.name not in used)
+    return f"does not use {unused}: no channels from and to {case.machine.tiers[0].name}" if unused else ""
+
+
+def _joined(*remarks: str) -> str:
+    return ", ".join(filter(None, remarks))
 
 
 def _names(names: list[str]) -> str:
@@ -120,10 +133,7 @@ def _names(names: list[str]) -> str:
 
 
 def _remark(name: str, run: Simulation) -> str:
-    """Say which variant it is and how it came through."""
-    words = [name] if name else []
+    """Return the name of the variant that ran, and its evictions."""
     if run.emergencies:
-        words.append(f"does not fit by itself: emergency evictions: {run.emergencies}")
-    elif run.evictions:
-        words.append(f"evictions at run time: {run.evictions}")
-    return ", ".join(words)
+        return _joined(name, f"does not fit by itself: emergency evictions: {run.emergencies}")
+    return _joined(name, f"evictions at run time: {run.evictions}" if run.evictions else "")

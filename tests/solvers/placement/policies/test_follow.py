@@ -206,7 +206,7 @@ def test_flashneuron_waits_at_the_turn_and_fetches_from_there() -> None:
     assert result.detail == ""
 
 
-def test_flashneuron_fails_where_its_memory_is_fragmented() -> None:
+def fragments() -> lt.Graph:
     # a, b, c lie side by side from address 0 on; b dies. d is larger than b's hole and than what is behind c.
     tensors = tuple(
         lt.Tensor(name=name, nbytes=size) for name, size in zip("abcd", (4, 6, 4, 7), strict=True)
@@ -216,14 +216,33 @@ def test_flashneuron_fails_where_its_memory_is_fragmented() -> None:
         lt.Op(name=name, reads=reads, writes=writes, duration_ns=1000)
         for name, reads, writes in (*accesses, ("loss", (0, 2, 3), ()), ("end", (), ()))
     )
-    graph = lt.Graph(name="fragments", tensors=tensors, ops=ops)
+    return lt.Graph(name="fragments", tensors=tensors, ops=ops)
+
+
+def test_flashneuron_fails_where_its_memory_is_fragmented() -> None:
     for device, fits in ((20, False), (21, True)):
-        problem = lt.Placement(graph, machine(device, None))
+        problem = lt.Placement(fragments(), machine(device, None))
         strict = lt.solve(problem, "flashneuron", options={"strict": "1"})
         assert (strict.plan is not None) == fits
         assert fits or "7 bytes finds no hole among 12 free bytes, the largest has 6" in strict.detail
         found = lt.solve(problem, "flashneuron")
         assert (found.status, found.facts.get("gives_up", 0)) == ("optimal", not fits)
+
+
+@pytest.mark.parametrize(("device", "fits"), [(20, False), (21, True)])
+def test_the_detail_names_a_drive_behind_the_host_that_policies_do_not_use(device: int, fits: bool) -> None:
+    direct = machine(device, None, shared=False)
+    ends = [
+        ["host" if x == "gpu" and "ssd" in (c.src, c.dst) else x for x in (c.src, c.dst)]
+        for c in direct.channels
+    ]
+    channels = tuple(
+        replace(c, src=src, dst=dst) for c, (src, dst) in zip(direct.channels, ends, strict=True)
+    )
+    problem = lt.Placement(fragments(), replace(direct, channels=channels))
+    result = lt.solve(problem, "flashneuron", options={"strict": "1"})
+    assert (result.plan is not None) == fits
+    assert result.detail.endswith("does not use ssd: no channels from and to gpu")
 
 
 @pytest.mark.slow
