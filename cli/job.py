@@ -10,7 +10,7 @@ from .output import emit_json, note
 from .parser import add_verb
 
 if TYPE_CHECKING:
-    from ..results.sweeps.local import Event
+    from ..results.sweeps.local import RunEvent
     from .parser import Subparsers
 
 
@@ -61,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
         return _run_here(Path(args.folder), args.names, args.json)
     from ..results.sweeps.local import execute
 
-    events: list[Event] = []
+    events: list[RunEvent] = []
 
-    def show(event: Event) -> None:
+    def show(event: RunEvent) -> None:
         if event.kind != "started":
             events.append(event)
             note(line(event.run.name, event.record))

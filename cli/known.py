@@ -14,7 +14,7 @@ QUICK = 10.0
 """Seconds that a bound may take where nobody asked for one."""
 
 
-class Known(NamedTuple):
+class KnownPeak(NamedTuple):
     """The best peak and the best bound known, in bytes, and where the bound comes from."""
 
     best: int | None
@@ -22,7 +22,7 @@ class Known(NamedTuple):
     origin: str | None
 
 
-def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None) -> Known:
+def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None) -> KnownPeak:
     """Return the best that is known about the peak of a graph.
 
     Parameters
@@ -37,17 +37,17 @@ def known_about(graph: Graph, *, given: int | None, order: Sequence[int] | None)
     bests, bounds = _on_record(graph)
     best = min(bests, default=None)
     if given is not None:
-        return Known(best, given, "given")
+        return KnownPeak(best, given, "given")
     if bounds:
         bound, origin = max(bounds, key=lambda pair: pair[0])
-        return Known(best, bound, origin)
+        return KnownPeak(best, bound, origin)
     if order is None:
-        return Known(best, None, None)
+        return KnownPeak(best, None, None)
     from ..solvers.peak.bounds.cut_bound import cut_bound
 
     end = time.perf_counter() + QUICK
     cut = cut_bound(graph, [order], expired=lambda: time.perf_counter() >= end)
-    return Known(best, cut.value, "largest working set" if cut.op is None else "minimum cut")
+    return KnownPeak(best, cut.value, "largest working set" if cut.op is None else "minimum cut")
 
 
 def _on_record(graph: Graph) -> tuple[list[int], list[tuple[int, str]]]:

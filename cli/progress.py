@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from ..results.sweeps.estimate import Estimator
-    from ..results.sweeps.local import Event
+    from ..results.sweeps.local import RunEvent
     from ..results.sweeps.runspec import RunSpec
 
 DELAY = 2.0
@@ -170,7 +170,7 @@ class SweepProgress:
         self._lock = threading.Lock()
         self._display: Any = None
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: RunEvent) -> None:
         """Take the latest news."""
         run = event.run
         with self._lock:
@@ -193,7 +193,7 @@ class SweepProgress:
             self._shown = now
             _say(self.line(event))
 
-    def line(self, event: Event) -> str:
+    def line(self, event: RunEvent) -> str:
         """Return the news of one run in a line."""
         run, record = event.run, event.record
         said = "in work elsewhere" if record is None else record["status"]

@@ -53,7 +53,7 @@ class Formulation(Protocol):
     def BYTES_PER_TERM(self) -> int: ...  # noqa: D102
 
 
-class Alternative(Formulation, Protocol):
+class Variant(Formulation, Protocol):
     """One of several formulations of the same question: the same data, answers and units."""
 
     @property

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 from ..models.errors import InstanceError, UsageError
-from ..models.plan import Claim, Plan
+from ..models.plan import Plan, PlanClaim
 from ..models.problems import PROBLEMS
 from ..models.problems.problem import Problem
 from ..models.result import Result
@@ -120,7 +120,7 @@ def _claimed(result: Result) -> Plan:
     assert result.plan is not None
     if result.constrained:
         return result.plan
-    claim = Claim(
+    claim = PlanClaim(
         problem=result.problem,
         method=result.method,
         status=str(result.status),

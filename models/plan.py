@@ -85,7 +85,7 @@ class Free:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class PlanClaim:
     """What the result that a plan was written from says of it; the verifier of plans does not look at it.
 
     `objective` and `bound` are in the unit of the problem.
@@ -140,7 +140,7 @@ class Plan:
     graph_source: str | None = None
     graph_sha256: str | None = None
     allocation: Mapping[str, int] | None = field(default=None)
-    claim: Claim | None = field(default=None, compare=False)
+    claim: PlanClaim | None = field(default=None, compare=False)
     from_order: ClassVar[LowerOrder]
     _repr_html_: ClassVar[Callable[[Any], str]]
 

@@ -28,7 +28,7 @@ from ...models.problems.arena import Addressed, Arena
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PlacedPiece:
     """What is to be placed; `number` is its place in `Addressed.addresses`, `size` its bytes, `pool` g."""
 
     number: int
@@ -45,7 +45,7 @@ class ArenaData:
     """Pieces, pairs that some order lets share as ``(a, b, op)``, graph, alignment, and how many pools."""
 
     graph: Graph
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PlacedPiece, ...]
     pairs: tuple[tuple[int, int, int], ...]
     alignment: int
     pools: int = 1
@@ -126,7 +126,7 @@ def arena_data(problem: Arena) -> ArenaData:
     graph = problem.graph
     memory = sequential_memory(graph)
     replaces = graph.accounting is Accounting.REPLACE
-    pieces: list[Piece] = []
+    pieces: list[PlacedPiece] = []
     where: dict[int, int] = {}
     for t, tensor in enumerate(graph.tensors):
         accessors = memory.accessors[t]
@@ -137,11 +137,11 @@ def arena_data(problem: Arena) -> ArenaData:
         born = None if tensor.initial else accessors[0]
         where[t] = len(pieces)
         pool = problem.pool_of[t]
-        pieces.append(Piece(t, tensor.nbytes, born, ends, starts, tensor.final, pool))
+        pieces.append(PlacedPiece(t, tensor.nbytes, born, ends, starts, tensor.final, pool))
     for i, op in enumerate(graph.ops):
         if op.least_workspace:
             number = len(graph.tensors) + i
-            pieces.append(Piece(number, op.least_workspace, i, (i,), (), pool=problem.pool_of[number]))
+            pieces.append(PlacedPiece(number, op.least_workspace, i, (i,), (), pool=problem.pool_of[number]))
     pairs = tuple((where[r], where[w], i) for i, r, w in sharing_pairs(problem) if {r, w} <= {*where})
     return ArenaData(
         graph=graph,

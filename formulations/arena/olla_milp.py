@@ -48,7 +48,7 @@ from ...models.graph import Accounting
 from ...models.problems.arena import Addressed
 from ..model import MILP_BYTES, ModelSize, Tick, ticker
 from ..pyomo_terms import silent_pyomo
-from .data import ArenaData, Piece
+from .data import ArenaData, PlacedPiece
 
 ENGINE = "milp"
 BYTES_PER_TERM = MILP_BYTES
@@ -121,7 +121,7 @@ def _meet(data: ArenaData, p: int, q: int) -> bool:
     """Return whether two pieces of one pool may be there at one time."""
     before = precedence(data.graph).ancestors
 
-    def gone(a: Piece, b: Piece) -> bool:
+    def gone(a: PlacedPiece, b: PlacedPiece) -> bool:
         if a.final or b.born is None:
             return False
         past = before[b.born]

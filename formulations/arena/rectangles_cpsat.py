@@ -37,7 +37,7 @@ from typing import Any
 from ...models.derived.precedence import precedence
 from ...models.problems.arena import Addressed
 from ..model import CPSAT_BYTES, ModelSize, ticker
-from .data import ArenaData, Piece
+from .data import ArenaData, PlacedPiece
 
 ENGINE = "cpsat"
 BYTES_PER_TERM = CPSAT_BYTES
@@ -58,7 +58,7 @@ class ArenaModel:
     boxes: dict[int, list[tuple[Any, Any, int]]] = field(default_factory=dict)
     """By pool: interval of positions, interval of addresses, units."""
 
-    def start(self, p: Piece) -> Any:
+    def start(self, p: PlacedPiece) -> Any:
         """Return the first position of a piece."""
         return -1 if p.born is None else self.position[p.born]
 

@@ -54,7 +54,7 @@ Way = tuple[int, int]
 
 
 @dataclass(kw_only=True)
-class Stay:
+class MemoryInterval:
     """A tensor in a memory: whether it is there, from when, until when."""
 
     present: Any
@@ -82,7 +82,7 @@ class DistributedModel:
     """By such value and memory to which it may go: X."""
     arrive: list[dict[int, Any]] = field(default_factory=list)
     """The same: A."""
-    stays: dict[tuple[int, int], Stay] = field(default_factory=dict)
+    stays: dict[tuple[int, int], MemoryInterval] = field(default_factory=dict)
     """By tensor and memory."""
 
 
@@ -154,7 +154,7 @@ def build(
             for m in data.memories(i):
                 key = value.tensor, m
                 if data.capacity[m] is not None and data.nbytes[value.tensor] and key not in built.stays:
-                    built.stays[key] = Stay(
+                    built.stays[key] = MemoryInterval(
                         present=model.new_bool_var(f"v{value.tensor}_{m}"),
                         begin=model.new_int_var(0, horizon, f"B{value.tensor}_{m}"),
                         end=model.new_int_var(0, horizon, f"D{value.tensor}_{m}"),

@@ -112,7 +112,7 @@ def zero(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Need:
+class NeedByRule:
     """What one of DeepSpeed's estimators says.
 
     Attributes
@@ -132,7 +132,7 @@ class Need:
 
 def deepspeed(
     parameters: int, largest_layer: int, devices: int, nodes: int = 1, *, buffers: Fraction = Fraction(3, 2)
-) -> Iterator[Need]:
+) -> Iterator[NeedByRule]:
     """Yield what DeepSpeed estimates, by stage and by what is on the host; rounded down as it does.
 
     Parameters
@@ -159,8 +159,10 @@ def deepspeed(
     _check(nodes=(nodes, 1))
     p, layer, all_devices = parameters, 4 * largest_layer, devices * nodes
 
-    def need(stage: int, offload: str, device: Fraction | int, host: Fraction | int, early: bool) -> Need:
-        return Need(
+    def need(
+        stage: int, offload: str, device: Fraction | int, host: Fraction | int, early: bool
+    ) -> NeedByRule:
+        return NeedByRule(
             stage=stage, offload=offload, zero_init=early, device=floor(device), host=floor(host * buffers)
         )
 

@@ -215,7 +215,7 @@ CONSTRAINTS: tuple[Callable[[MakespanModel], None], ...] = (
 
 
 @dataclass(frozen=True)
-class _Lifetime:
+class _LiveInterval:
     """Bytes that are live from `begin` to `end`; if `present` is a literal, only if it holds."""
 
     begin: Any
@@ -224,7 +224,7 @@ class _Lifetime:
     present: Any = None
 
 
-def _lives(built: MakespanModel) -> list[_Lifetime]:
+def _lives(built: MakespanModel) -> list[_LiveInterval]:
     """Return lifetimes and workspaces."""
     lives, died = [], iter(built.died)
     for x in built.data.bytes.lifetimes:
@@ -234,19 +234,19 @@ def _lives(built: MakespanModel) -> list[_Lifetime]:
             end = (built.end if x.held else built.start)[x.last[0]]
         else:
             _, end = next(died)
-        lives.append(_Lifetime(0 if x.born is None else built.start[x.born], end, x.nbytes))
+        lives.append(_LiveInterval(0 if x.born is None else built.start[x.born], end, x.nbytes))
     for i, some in enumerate(built.data.alternatives):
         least = min(a.workspace for a in some)
         if least:
-            lives.append(_Lifetime(built.start[i], built.end[i], least))
+            lives.append(_LiveInterval(built.start[i], built.end[i], least))
         for k, a in enumerate(some):
             if a.workspace > least:
                 end = built.start[i] + a.duration
-                lives.append(_Lifetime(built.start[i], end, a.workspace - least, built.takes[i][k]))
+                lives.append(_LiveInterval(built.start[i], end, a.workspace - least, built.takes[i][k]))
     return lives
 
 
-def _cumulative(built: MakespanModel, lives: Sequence[_Lifetime], room: int) -> None:
+def _cumulative(built: MakespanModel, lives: Sequence[_LiveInterval], room: int) -> None:
     """State the memory with an interval for each life."""
     model = built.model
     intervals = []
@@ -260,7 +260,7 @@ def _cumulative(built: MakespanModel, lives: Sequence[_Lifetime], room: int) -> 
     model.add_cumulative(intervals, [x.nbytes for x in lives], room)
 
 
-def _reservoir(built: MakespanModel, lives: Sequence[_Lifetime], room: int) -> None:
+def _reservoir(built: MakespanModel, lives: Sequence[_LiveInterval], room: int) -> None:
     """State the memory as changes of a level."""
     times = [*(x.begin for x in lives), *(x.end for x in lives)]
     changes = [*(x.nbytes for x in lives), *(-x.nbytes for x in lives)]

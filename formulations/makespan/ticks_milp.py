@@ -57,21 +57,21 @@ MOST_VARIABLES = 200_000
 
 
 @dataclass(frozen=True)
-class Sum:
+class WeightedSum:
     """A weighted sum of variables, and a constant."""
 
     variables: list[Any] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
     constant: int = 0
 
-    def __add__(self, other: Sum) -> Sum:
-        return Sum(
+    def __add__(self, other: WeightedSum) -> WeightedSum:
+        return WeightedSum(
             self.variables + other.variables, self.weights + other.weights, self.constant + other.constant
         )
 
-    def times(self, factor: int) -> Sum:
+    def times(self, factor: int) -> WeightedSum:
         """Return a multiple."""
-        return Sum(self.variables, [factor * w for w in self.weights], factor * self.constant)
+        return WeightedSum(self.variables, [factor * w for w in self.weights], factor * self.constant)
 
 
 Death = tuple[tuple[int, ...], bool]
@@ -93,42 +93,42 @@ class MakespanMilp:
         """Return the last tick at which op i may start in alternative a; none if before its head."""
         return latest_start(self.data, self.horizon, i, a)
 
-    def begun(self, i: int, a: int, tick: int) -> Sum:
+    def begun(self, i: int, a: int, tick: int) -> WeightedSum:
         """Return x, also where it is no variable."""
         self.look()
         last = self.late(i, a)
         if tick < self.data.head[i] or last < self.data.head[i]:
-            return Sum()
-        return Sum([self.model.begun[i, a, min(tick, last)]], [1])
+            return WeightedSum()
+        return WeightedSum([self.model.begun[i, a, min(tick, last)]], [1])
 
-    def started(self, i: int, tick: int) -> Sum:
+    def started(self, i: int, tick: int) -> WeightedSum:
         """Return s; 1 where (2) says so."""
         ways = range(len(self.data.alternatives[i]))
         if all(tick >= self.late(i, a) for a in ways):
-            return Sum(constant=1)
-        return sum((self.begun(i, a, tick) for a in ways), start=Sum())
+            return WeightedSum(constant=1)
+        return sum((self.begun(i, a, tick) for a in ways), start=WeightedSum())
 
-    def ended(self, i: int, tick: int) -> Sum:
+    def ended(self, i: int, tick: int) -> WeightedSum:
         """Return f; 1 where (2) says so."""
         some = self.data.alternatives[i]
         if tick >= self.horizon - self.data.tail[i]:
-            return Sum(constant=1)
-        return sum((self.begun(i, a, tick - x.duration) for a, x in enumerate(some)), start=Sum())
+            return WeightedSum(constant=1)
+        return sum((self.begun(i, a, tick - x.duration) for a, x in enumerate(some)), start=WeightedSum())
 
-    def runs(self, i: int, a: int, tick: int) -> Sum:
+    def runs(self, i: int, a: int, tick: int) -> WeightedSum:
         """Return whether op i runs in alternative a during a tick."""
         duration = self.data.alternatives[i][a].duration
         if tick >= self.horizon - self.data.tail[i]:
-            return Sum()
+            return WeightedSum()
         return self.begun(i, a, tick) + self.begun(i, a, tick - duration).times(-1)
 
-    def gone(self, death: Death, tick: int) -> Sum:
+    def gone(self, death: Death, tick: int) -> WeightedSum:
         """Return g of the lifetimes that end with a set of ops; none: they are kept."""
         ops, held = death
         if len(ops) > 1:
-            return Sum([self.model.dead[self.deaths.index(death), tick]], [1])
+            return WeightedSum([self.model.dead[self.deaths.index(death), tick]], [1])
         if not ops:
-            return Sum()
+            return WeightedSum()
         return self.ended(ops[0], tick) if held else self.started(ops[0], tick)
 
 
@@ -233,7 +233,7 @@ def starts_in_one_alternative(built: MakespanMilp) -> None:
 
     def rule(_: Any, i: int) -> Any:
         some = [built.begun(i, a, built.late(i, a)) for a in range(len(built.data.alternatives[i]))]
-        total = sum(some, start=Sum())
+        total = sum(some, start=WeightedSum())
         return (1, linear(total.variables, total.weights), 1)
 
     built.model.starts_in_one_alternative = pyo.Constraint(range(built.data.n), rule=rule)
@@ -266,7 +266,7 @@ def processors_suffice(built: MakespanMilp) -> None:
             for a, x in enumerate(some)
             if x.kind == kind
         ]
-        return at_most(sum(running, start=Sum()), built.data.counts[kind])
+        return at_most(sum(running, start=WeightedSum()), built.data.counts[kind])
 
     kinds = range(len(built.data.counts))
     built.model.processors_suffice = pyo.Constraint(kinds, range(built.horizon), rule=rule)
@@ -278,7 +278,7 @@ def death_needs_all(built: MakespanMilp) -> None:
 
     def rule(model: Any, k: int, i: int, tick: int) -> Any:
         over = built.gone(((i,), built.deaths[k][1]), tick)
-        return at_most(Sum([model.dead[k, tick]], [1]) + over.times(-1), 0)
+        return at_most(WeightedSum([model.dead[k, tick]], [1]) + over.times(-1), 0)
 
     ticks = range(built.horizon)
     rows = [(k, i, tick) for k, (ops, _) in enumerate(built.deaths) for i in ops for tick in ticks]
@@ -297,7 +297,7 @@ def memory_suffices(built: MakespanMilp) -> None:
         ends[x.last, x.held] = ends.get((x.last, x.held), 0) + x.nbytes
 
     def rule(_: Any, tick: int) -> Any:
-        live = Sum(constant=data.bytes.base + begins.get(None, 0))
+        live = WeightedSum(constant=data.bytes.base + begins.get(None, 0))
         for i, some in enumerate(data.alternatives):
             if i in begins:
                 live += built.started(i, tick).times(begins[i])
@@ -318,7 +318,7 @@ def done_when_all_have_ended(built: MakespanMilp) -> None:
     inner = {j for before in built.data.bytes.predecessors for j in before}
 
     def rule(model: Any, i: int, tick: int) -> Any:
-        return at_most(Sum([model.done[tick]], [1]) + built.ended(i, tick).times(-1), 0)
+        return at_most(WeightedSum([model.done[tick]], [1]) + built.ended(i, tick).times(-1), 0)
 
     last = [i for i in range(built.data.n) if i not in inner]
     built.model.done_when_all_have_ended = pyo.Constraint(last, range(built.horizon), rule=rule)
@@ -336,7 +336,7 @@ CONSTRAINTS: tuple[Callable[[MakespanMilp], None], ...] = (
 """As numbered on the page of mathematics."""
 
 
-def at_most(total: Sum, most: int) -> Any:
+def at_most(total: WeightedSum, most: int) -> Any:
     """Return the constraint that a sum is at most a number; none if it has no variables and is."""
     import pyomo.environ as pyo
 

@@ -41,7 +41,7 @@ Waiting = Mapping[int, int]
 
 
 @dataclass(kw_only=True)
-class Master:
+class CutMaster:
     """The CP-SAT model, which grows by cuts, and what its variables mean.
 
     Attributes
@@ -73,13 +73,13 @@ Cut = tuple[tuple[tuple[int, int], ...], int]
 """Parts with their s in units, and the gain in bytes."""
 
 
-def build(data: MinIOData, cuts: Iterable[Cut] = ()) -> Master:
+def build(data: MinIOData, cuts: Iterable[Cut] = ()) -> CutMaster:
     """Return the model of some cuts; its objective is in units."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
     model.name = "minio by cuts"
-    built = Master(model=model, data=data)
+    built = CutMaster(model=model, data=data)
     for v in range(data.n):
         sizes = [data.size[k] for k in data.files_of[v]] if data.whole else [data.out[v]]
         first = len(built.size)
@@ -93,7 +93,7 @@ def build(data: MinIOData, cuts: Iterable[Cut] = ()) -> Master:
     return built
 
 
-def shares(built: Master, waiting: Waiting, written: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+def shares(built: CutMaster, waiting: Waiting, written: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
     """Return the parts of a cut with their s, in units.
 
     Parameters
@@ -116,12 +116,12 @@ def shares(built: Master, waiting: Waiting, written: Mapping[int, int]) -> tuple
     return tuple(found)
 
 
-def add_cut(built: Master, parts: Sequence[tuple[int, int]], gain: int) -> None:
+def add_cut(built: CutMaster, parts: Sequence[tuple[int, int]], gain: int) -> None:
     """Add a cut (1) of some parts with their s in units, and a gain in bytes."""
     built.model.add(sum(_term(built, j, s) for j, s in parts) >= gain // built.data.unit)
 
 
-def part_bytes(built: Master, written: Sequence[int]) -> list[int]:
+def part_bytes(built: CutMaster, written: Sequence[int]) -> list[int]:
     """Return the bytes that are written of each part, from those of each file; no more than the file has."""
     data, found = built.data, [0] * len(built.size)
     for v, parts in enumerate(built.parts):
@@ -131,12 +131,12 @@ def part_bytes(built: Master, written: Sequence[int]) -> list[int]:
     return found
 
 
-def is_met(built: Master, parts: Sequence[tuple[int, int]], gain: int, by_part: Sequence[int]) -> bool:
+def is_met(built: CutMaster, parts: Sequence[tuple[int, int]], gain: int, by_part: Sequence[int]) -> bool:
     """Return whether bytes that are written of each part meet a cut of `add_cut`, by its formula."""
     return sum(max(0, by_part[j] - (built.size[j] - s) * built.data.unit) for j, s in parts) >= gain
 
 
-def _term(built: Master, j: int, s: int) -> Any:
+def _term(built: CutMaster, j: int, s: int) -> Any:
     """Return what part j counts in a cut that has s units of it wait (2)."""
     w, size, model = built.written[j], built.size[j], built.model
     if built.data.whole:
@@ -151,18 +151,18 @@ def _term(built: Master, j: int, s: int) -> Any:
     return built.terms[j, s]
 
 
-def add_cutoff(built: Master, nbytes: int) -> None:
+def add_cutoff(built: CutMaster, nbytes: int) -> None:
     """Add that fewer bytes are written (3)."""
     built.model.add(built.total <= -(-nbytes // built.data.unit) - 1)
 
 
-def decode(built: Master, value: Callable[[Any], int]) -> dict[int, int]:
+def decode(built: CutMaster, value: Callable[[Any], int]) -> dict[int, int]:
     """Return the units that are written of each part, where there are any."""
     found = {j: value(w) * (built.size[j] if built.data.whole else 1) for j, w in enumerate(built.written)}
     return {j: units for j, units in found.items() if units}
 
 
-def file_bytes(built: Master, written: Mapping[int, int]) -> list[int]:
+def file_bytes(built: CutMaster, written: Mapping[int, int]) -> list[int]:
     """Return the bytes that are written of each file."""
     data, found = built.data, [0] * len(built.data.size)
     for v, parts in enumerate(built.parts):

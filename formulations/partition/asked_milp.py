@@ -10,7 +10,7 @@ from ...models.problems.partition import Partition
 from ...models.split import Split
 from ..model import ModelSize
 from . import latency_milp, stages_milp
-from .stages_milp import BYTES_PER_TERM, ENGINE, Stages
+from .stages_milp import BYTES_PER_TERM, ENGINE, LoadModel
 
 __all__ = ["BYTES_PER_TERM", "ENGINE", "build", "decode", "size"]
 
@@ -27,13 +27,13 @@ def size(problem: Partition) -> ModelSize:
 
 def build(
     problem: Partition, *, hint: Split | None = None, expired: Callable[[], bool] = lambda: False
-) -> Stages:
+) -> LoadModel:
     """Return the model; a known split is its start."""
-    built: Stages = _of(problem).build(problem, hint=hint, expired=expired)
+    built: LoadModel = _of(problem).build(problem, hint=hint, expired=expired)
     return built
 
 
-def decode(at: Stages, value: Callable[[Any], int]) -> Split | None:
+def decode(at: LoadModel, value: Callable[[Any], int]) -> Split | None:
     """Return the split of a solution."""
     split: Split | None = _of(at.problem).decode(at, value)
     return split

@@ -22,7 +22,7 @@ from ...models.split import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class PassedValue:
     """A value between classes.
 
     Attributes
@@ -76,7 +76,7 @@ class PartitionData:
     held: tuple[frozenset[int], ...]
     sizes: tuple[int, ...]
     before: tuple[frozenset[int], ...]
-    passed: tuple[Passed, ...] = field(repr=False)
+    passed: tuple[PassedValue, ...] = field(repr=False)
 
     @property
     def n(self) -> int:
@@ -169,7 +169,7 @@ def _orders(problem: Partition, root: Sequence[int], values: Sequence[Value]) ->
     return after
 
 
-def _passed(problem: Partition, class_of: Sequence[int], values: Sequence[Value]) -> Iterator[Passed]:
+def _passed(problem: Partition, class_of: Sequence[int], values: Sequence[Value]) -> Iterator[PassedValue]:
     backward = set(problem.backward)
     for v in values:
         assert v.writer is not None
@@ -179,7 +179,7 @@ def _passed(problem: Partition, class_of: Sequence[int], values: Sequence[Value]
         nbytes = problem.graph.tensors[v.tensor].nbytes
         time = 0 if problem.link is None else -(-nbytes * 10**9 // problem.link)
         if (readers and (time or forward)) or kept:
-            yield Passed(
+            yield PassedValue(
                 writer=class_of[v.writer],
                 readers=tuple(readers),
                 time=time,

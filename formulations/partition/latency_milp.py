@@ -37,41 +37,41 @@ from ...models.problems.partition import Partition
 from ...models.split import HOST, Split
 from ..model import MILP_BYTES, ModelSize
 from .data import partition_data
-from .stages_milp import Name, Row, Stages, crossings, holdings, loads, memories, state
+from .stages_milp import LoadModel, Name, Row, crossings, holdings, loads, memories, state
 from .stages_milp import size as size_of_stages
 
 ENGINE = "milp"
 BYTES_PER_TERM = MILP_BYTES
 
 
-def empty(problem: Partition) -> Stages:
+def empty(problem: Partition) -> LoadModel:
     """Return the devices that are no host's."""
     given: list[int | None] = [
         k for k, (kind, n) in enumerate(problem.kinds) for _ in range(n) if kind != HOST
     ]
-    return Stages(problem=problem, data=partition_data(problem), given=given)
+    return LoadModel(problem=problem, data=partition_data(problem), given=given)
 
 
-def host(at: Stages) -> int:
+def host(at: LoadModel) -> int:
     """Return the number under which the host stands behind the devices."""
     return len(at.given)
 
 
-def on_host(at: Stages, c: int) -> int | None:
+def on_host(at: LoadModel, c: int) -> int | None:
     """Return the time of a class on the host, None if it cannot run there."""
     return next(
         (t for (kind, _), t in zip(at.data.kinds, at.data.times[c], strict=True) if kind == HOST), None
     )
 
 
-def one_place(at: Stages) -> Iterator[Row]:
+def one_place(at: LoadModel) -> Iterator[Row]:
     """Constraint 1."""
     for c in range(at.data.n):
         for sign in (1, -1):
             yield [(("x", c, d), sign) for d in range(host(at) + 1)], sign
 
 
-def starts(at: Stages) -> Iterator[Row]:
+def starts(at: LoadModel) -> Iterator[Row]:
     """Constraint 2."""
     most = horizon(at)
     for c, before in enumerate(at.data.before):
@@ -81,7 +81,7 @@ def starts(at: Stages) -> Iterator[Row]:
                 yield row, -most
 
 
-def ends(at: Stages) -> Iterator[Row]:
+def ends(at: LoadModel) -> Iterator[Row]:
     """Constraint 3."""
     most = horizon(at)
     for c in range(at.data.n):
@@ -89,7 +89,7 @@ def ends(at: Stages) -> Iterator[Row]:
             yield [(("F", c, 0), 1), (("S", d, 0), -1), (("L", d, 0), -1), (("x", c, d), -most)], -most
 
 
-def alone(at: Stages) -> Iterator[Row]:
+def alone(at: LoadModel) -> Iterator[Row]:
     """Constraint 8."""
     for c, before in enumerate(at.data.before):
         own: tuple[Name, int] = (("x", c, host(at)), -(on_host(at, c) or 0))
@@ -97,7 +97,7 @@ def alone(at: Stages) -> Iterator[Row]:
         yield from (([(("F", c, 0), 1), (("F", b, 0), -1), own], 0) for b in sorted(before))
 
 
-def latest(at: Stages) -> Iterator[Row]:
+def latest(at: LoadModel) -> Iterator[Row]:
     """Constraint 9."""
     for c in range(at.data.n):
         yield [(("B", 0, 0), 1), (("F", c, 0), -1)], 0
@@ -106,7 +106,7 @@ def latest(at: Stages) -> Iterator[Row]:
 CONSTRAINTS = (one_place, starts, ends, crossings, loads, memories, holdings, alone, latest)
 
 
-def horizon(at: Stages) -> int:
+def horizon(at: LoadModel) -> int:
     """Return H: the hint's latency if there is one, else all classes and all transfers one after another."""
     if at.most is not None:
         return at.most
@@ -114,7 +114,7 @@ def horizon(at: Stages) -> int:
     return slowest + sum(v.time * (len(v.readers) + 1) for v in at.data.passed)
 
 
-def names(at: Stages) -> Iterator[tuple[Name, int, bool]]:
+def names(at: LoadModel) -> Iterator[tuple[Name, int, bool]]:
     """Yield each variable with the most that it is, and whether it is an integer."""
     most = horizon(at)
     yield from ((name, top, whole) for name, top, whole in at.names() if name[0] != "B")
@@ -125,7 +125,7 @@ def names(at: Stages) -> Iterator[tuple[Name, int, bool]]:
         yield ("x", c, host(at)), int(on_host(at, c) is not None), True
 
 
-def values_of(at: Stages, split: Split) -> dict[Name, int]:
+def values_of(at: LoadModel, split: Split) -> dict[Name, int]:
     """Return what the variables are in a split."""
     data, free = at.data, list(at.stages)
     slot: dict[int, int] = {}
@@ -166,7 +166,7 @@ def size(problem: Partition) -> ModelSize:
 
 def build(
     problem: Partition, *, hint: Split | None = None, expired: Callable[[], bool] = lambda: False
-) -> Stages:
+) -> LoadModel:
     """Return the model; a known split is its start, and its latency H."""
     at = empty(problem)
     at.most = None if hint is None else problem.evaluate(hint)
@@ -175,7 +175,7 @@ def build(
     return at
 
 
-def decode(at: Stages, value: Callable[[Any], int]) -> Split | None:
+def decode(at: LoadModel, value: Callable[[Any], int]) -> Split | None:
     """Return the split of a solution: devices by their starts, each class of the host by itself."""
     on = []
     for c in range(at.data.n):

@@ -10,8 +10,8 @@ from ..model import CPSAT_BYTES, ticker
 from .data import PartitionData
 from .stages_milp import (
     CONSTRAINTS,
+    LoadModel,
     Row,
-    Stages,
     crossings,
     decode,
     empty,
@@ -34,7 +34,7 @@ OF_ONE = (crossings, loads, memories, holdings)
 
 def build(
     problem: Partition, *, hint: Split | None = None, expired: Callable[[], bool] = lambda: False
-) -> Stages:
+) -> LoadModel:
     """Return the model; a known split is its hint."""
     at = empty(problem)
     _state(at, CONSTRAINTS, expired)
@@ -48,15 +48,15 @@ def build(
 
 def build_stage(
     problem: Partition, data: PartitionData, k: int, most: int, *, expired: Callable[[], bool]
-) -> Stages:
+) -> LoadModel:
     """Return constraints 4 to 7 of one stage of kind k, its load at most so many ns; no objective."""
-    at = Stages(problem=problem, data=data, given=[k])
+    at = LoadModel(problem=problem, data=data, given=[k])
     _state(at, OF_ONE, expired)
     at.model.add(at.variables["L", 0, 0] <= most)
     return at
 
 
-def minimize(at: Stages, terms: Iterable[tuple[tuple[str, int, int], int]]) -> None:
+def minimize(at: LoadModel, terms: Iterable[tuple[tuple[str, int, int], int]]) -> None:
     """Set the objective."""
     from ortools.sat.python import cp_model
 
@@ -66,7 +66,7 @@ def minimize(at: Stages, terms: Iterable[tuple[tuple[str, int, int], int]]) -> N
 
 
 def _state(
-    at: Stages, constraints: Iterable[Callable[[Stages], Iterable[Row]]], expired: Callable[[], bool]
+    at: LoadModel, constraints: Iterable[Callable[[LoadModel], Iterable[Row]]], expired: Callable[[], bool]
 ) -> None:
     from ortools.sat.python import cp_model
 

@@ -52,7 +52,7 @@ Row = tuple[list[tuple[Name, int]], int]
 
 
 @dataclass(kw_only=True)
-class Stages:
+class LoadModel:
     """The model of an engine, and what its names mean.
 
     Attributes
@@ -116,24 +116,24 @@ class Stages:
             yield from ((("h", t, d), 1, False) for t in self.tensors)
 
 
-def empty(problem: Partition) -> Stages:
+def empty(problem: Partition) -> LoadModel:
     """Return the stages of a problem without a model."""
     kinds = problem.kinds
     apart = not problem.contiguous or len(kinds) == 1
     given: list[int | None] = [
         k if apart else None for k, (_, count) in enumerate(kinds) for _ in range(count)
     ]
-    return Stages(problem=problem, data=partition_data(problem), given=given)
+    return LoadModel(problem=problem, data=partition_data(problem), given=given)
 
 
-def one_stage(at: Stages) -> Iterator[Row]:
+def one_stage(at: LoadModel) -> Iterator[Row]:
     """Constraint 1."""
     for c in range(at.data.n):
         for sign in (1, -1):
             yield [(("x", c, d), sign) for d in at.stages], sign
 
 
-def in_order(at: Stages) -> Iterator[Row]:
+def in_order(at: LoadModel) -> Iterator[Row]:
     """Constraint 2."""
     for c, before in enumerate(at.data.before):
         for b in sorted(before):
@@ -142,7 +142,7 @@ def in_order(at: Stages) -> Iterator[Row]:
                 yield earlier + [(("x", c, e), -1) for e in range(d + 1)], 0
 
 
-def one_kind(at: Stages) -> Iterator[Row]:
+def one_kind(at: LoadModel) -> Iterator[Row]:
     """Constraint 3."""
     free = [d for d in at.stages if at.given[d] is None]
     for d in free:
@@ -155,7 +155,7 @@ def one_kind(at: Stages) -> Iterator[Row]:
             yield [(("g", d, k), -1) for d in free], -count
 
 
-def crossings(at: Stages) -> Iterator[Row]:
+def crossings(at: LoadModel) -> Iterator[Row]:
     """Constraint 4."""
     for n, v in enumerate(at.data.passed):
         for d in at.stages:
@@ -164,7 +164,7 @@ def crossings(at: Stages) -> Iterator[Row]:
                 yield [(("i", n, d), 1), (("x", v.writer, d), 1), (("x", r, d), -1)], 0
 
 
-def loads(at: Stages) -> Iterator[Row]:
+def loads(at: LoadModel) -> Iterator[Row]:
     """Constraint 5."""
     for d in at.stages:
         for k in at.kinds_of(d):
@@ -177,7 +177,7 @@ def loads(at: Stages) -> Iterator[Row]:
             yield terms, -constant
 
 
-def memories(at: Stages) -> Iterator[Row]:
+def memories(at: LoadModel) -> Iterator[Row]:
     """Constraint 6."""
     unit = gcd(*(at.data.sizes[t] for t in at.tensors)) or 1  # of bytes, of which stages hold whole ones
     sizes = {t: at.data.sizes[t] // unit for t in at.tensors}
@@ -189,7 +189,7 @@ def memories(at: Stages) -> Iterator[Row]:
                 yield [*gate, *held], -((at.problem.memory or 0) // unit) - constant
 
 
-def holdings(at: Stages) -> Iterator[Row]:
+def holdings(at: LoadModel) -> Iterator[Row]:
     """Constraint 7."""
     for c, held in enumerate(at.data.held if at.tensors else ()):
         for t in sorted(held):
@@ -197,7 +197,7 @@ def holdings(at: Stages) -> Iterator[Row]:
                 yield [(("h", t, d), 1), (("x", c, d), -1)], 0
 
 
-def largest(at: Stages) -> Iterator[Row]:
+def largest(at: LoadModel) -> Iterator[Row]:
     """Constraint 8."""
     for d in at.stages:
         yield [(("B", 0, 0), 1), (("L", d, 0), -1)], 0
@@ -206,14 +206,14 @@ def largest(at: Stages) -> Iterator[Row]:
 CONSTRAINTS = (one_stage, in_order, one_kind, crossings, loads, memories, holdings, largest)
 
 
-def objective(at: Stages) -> list[tuple[Name, int]]:
+def objective(at: LoadModel) -> list[tuple[Name, int]]:
     """Return the terms that are minimized."""
     if at.problem.objective == "load":
         return [(("B", 0, 0), 1)]
     return [(("B", 0, 0), at.problem.micro - 1), *((("L", d, 0), 1) for d in at.stages)]
 
 
-def values_of(at: Stages, split: Split) -> dict[Name, int]:
+def values_of(at: LoadModel, split: Split) -> dict[Name, int]:
     """Return what the variables are in a split."""
     slot: dict[int, int] = {}
     first = {s: split.stage.index(s) for s in range(len(split.kinds))}
@@ -251,7 +251,7 @@ def size(problem: Partition) -> ModelSize:
 
 def build(
     problem: Partition, *, hint: Split | None = None, expired: Callable[[], bool] = lambda: False
-) -> Stages:
+) -> LoadModel:
     """Return the model; a known split is its start."""
     at = empty(problem)
     known = {} if hint is None else values_of(at, hint)
@@ -260,8 +260,8 @@ def build(
 
 
 def state(
-    at: Stages,
-    constraints: Iterable[Callable[[Stages], Iterable[Row]]],
+    at: LoadModel,
+    constraints: Iterable[Callable[[LoadModel], Iterable[Row]]],
     names: Iterable[tuple[Name, int, bool]],
     goal: Sequence[tuple[Name, int]],
     known: Mapping[Name, int],
@@ -294,7 +294,7 @@ def state(
         model.objective = pyo.Objective(expr=linear([at.variables[x] for x, _ in goal], [w for _, w in goal]))
 
 
-def decode(at: Stages, value: Callable[[Any], int]) -> Split | None:
+def decode(at: LoadModel, value: Callable[[Any], int]) -> Split | None:
     """Return the split of a solution."""
     on = []
     for c in range(at.data.n):

@@ -126,7 +126,7 @@ class _ForcedOrderSearch:
         self.predecessors = [list(before) for before in data.predecessors]
         self.work, self.most_work, self.expired = 0, most_work, expired
         self.states = _states(data, order)
-        self.network = _Network(self)
+        self.network = _ClosureNetwork(self)
 
     @property
     def stopped(self) -> bool:
@@ -207,7 +207,7 @@ class _ForcedOrderSearch:
         )
 
 
-class _Network:
+class _ClosureNetwork:
     """The network of maximum closures: ops, then deaths, then source and sink."""
 
     def __init__(self, search: _ForcedOrderSearch) -> None:

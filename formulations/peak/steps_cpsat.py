@@ -78,12 +78,12 @@ class StepsModel:
     model: CpModel
     data: PeakData
     peak: IntVar
-    done: tuple[Window, ...]
-    dead: tuple[tuple[tuple[int, ...], int, Window], ...]
+    done: tuple[StepWindow, ...]
+    dead: tuple[tuple[tuple[int, ...], int, StepWindow], ...]
 
 
 @dataclass(frozen=True)
-class Window:
+class StepWindow:
     """0 up to a step, then Boolean variables, then 1: a row of y or z over the steps."""
 
     start: int
@@ -143,10 +143,10 @@ def build(
     model = CpModel()
     model.name = model_name(data)
 
-    def row(label: str, start: int, stop: int) -> Window:
+    def row(label: str, start: int, stop: int) -> StepWindow:
         tick()
         free = [model.new_bool_var(f"{label}[{s}]" if names else "") for s in range(start, stop)]
-        return Window(start, tuple(free))
+        return StepWindow(start, tuple(free))
 
     done = tuple(row(f"y[{i}]", data.earliest[i] + 1, data.latest[i] + 1) for i in range(data.n))
     dead = tuple(

@@ -73,7 +73,7 @@ def tiers_of(state: State) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class LifePaths:
     """A life and its paths, ascending; `instants` are those of the life."""
 
     life: Life
@@ -155,7 +155,7 @@ class _Segment:
 
 def walk(
     cut: Cut, life: Life, every: Sequence[Move], amounts: Amounts, carried: Carried, *, whole: bool = False
-) -> Walk | None:
+) -> LifePaths | None:
     """Return the paths of a life; None if those of a ring do not close.
 
     Parameters
@@ -186,7 +186,7 @@ def walk(
         if kept is None:
             return None
         paths.append(kept)
-    return Walk(life, instants, tuple(paths))
+    return LifePaths(life, instants, tuple(paths))
 
 
 SAME = 1e-7

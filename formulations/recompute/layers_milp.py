@@ -80,7 +80,7 @@ class LayerOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class LayerPair:
     """A forward and its backward.
 
     Attributes
@@ -114,7 +114,7 @@ class Layer:
 class Layers:
     """Layers, the last of which is in the middle; units of values, those that stay to the end, and M."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerPair, ...]
     sizes: dict[int, int]
     final: frozenset[int]
     memory: int
@@ -224,13 +224,13 @@ def build(data: Layers, *, expired: Callable[[], bool] = lambda: False) -> Layer
     return built
 
 
-def _ticks(layer: Layer, o: int, k: int, middle: int) -> int:
+def _ticks(layer: LayerPair, o: int, k: int, middle: int) -> int:
     """Return the ticks of an option of which the forward runs in pass k, less those of a first sweep."""
     option = layer.options[o]
     return option.forward + option.backward - (layer.first if k == middle else 0)
 
 
-def _found(layer: Layer, is_back: bool) -> frozenset[int]:
+def _found(layer: LayerPair, is_back: bool) -> frozenset[int]:
     """Return the values that a place may find."""
     return layer.reads if not is_back else frozenset(u for option in layer.options for u in option.needs)
 

@@ -54,7 +54,7 @@ LARGEST_AREA = 2**61
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class OpCopy:
     """Copy of an op: whether it is there (or 1), and its slot (or a number)."""
 
     op: int
@@ -68,7 +68,7 @@ class MoccasinModel:
 
     model: Any
     data: RecomputeData
-    copies: list[list[Copy]] = field(default_factory=list)
+    copies: list[list[OpCopy]] = field(default_factory=list)
     """By op."""
     ends: list[list[Any]] = field(default_factory=list)
     """By value and copy."""
@@ -139,7 +139,7 @@ def _copies(built: MoccasinModel, most: int, tick: Tick) -> None:
         tick()
         slots = slots_of(data, i)
         built.complete = built.complete and most >= len(slots)
-        found = [Copy(i, 1, slots[0])]
+        found = [OpCopy(i, 1, slots[0])]
         for c in range(1, min(most, len(slots))):
             there = model.new_bool_var(f"a {i} {c}")
             place = model.new_int_var_from_domain(cp_model.Domain.from_values(slots[c:]), f"s {i} {c}")
@@ -147,7 +147,7 @@ def _copies(built: MoccasinModel, most: int, tick: Tick) -> None:
             if not isinstance(last.there, int):
                 model.add_implication(there, last.there)  # (2)
             model.add(place > last.slot).only_enforce_if(there)  # (2)
-            found.append(Copy(i, there, place))
+            found.append(OpCopy(i, there, place))
         built.copies.append(found)
 
 
@@ -160,7 +160,7 @@ def _retentions(built: MoccasinModel, horizon: int, tick: Tick) -> None:
     for u, x in enumerate(data.values):
         tick()
         ends, lasting = [], []
-        owners = [Copy(-1, 1, 0)] if x.writer is None else built.copies[x.writer]
+        owners = [OpCopy(-1, 1, 0)] if x.writer is None else built.copies[x.writer]
         for c, copy in enumerate(owners):
             least = 0 if x.writer is None else 1
             size = model.new_int_var(least, horizon, f"l {u} {c}")
@@ -206,7 +206,7 @@ def _reads(built: MoccasinModel, tick: Tick) -> None:
             for u in data.reads[k]:
                 x = data.values[u]
                 to_end = 0 if data.in_place or x.tensor in own else 1
-                owners = [Copy(-1, 1, -1)] if x.writer is None else built.copies[x.writer]
+                owners = [OpCopy(-1, 1, -1)] if x.writer is None else built.copies[x.writer]
                 options = []
                 for c, copy in enumerate(owners):
                     found = model.new_bool_var(f"x {k} {ck} {u} {c}")

@@ -88,7 +88,7 @@ CONSTRAINTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StageRun:
     """Op `op` in stage `stage`: the variable (or 1) that says whether it runs, and the level after it."""
 
     stage: int
@@ -113,7 +113,7 @@ class StagesModel:
     partitioned: bool
     scale: float
     paging: Paging | None = None
-    places: list[Place] = field(default_factory=list)
+    places: list[StageRun] = field(default_factory=list)
     first: list[Move] = field(default_factory=list)
     """Copies from tier to tier before the first place."""
 
@@ -172,7 +172,7 @@ def build(
             model.add_component(family, pyo.ConstraintList())
         built = StagesModel(model, data, stages is None, scale, paging)
         sequence = _sequence(data, stages)
-        state = _State(built, limit * scale, sequence, paging)
+        state = _StageState(built, limit * scale, sequence, paging)
         for k, (t, i) in enumerate(sequence):
             if k % 100 == 0:
                 tick()
@@ -204,7 +204,7 @@ class _At:
     fetched: dict[int, list[Any]]
 
 
-class _State:
+class _StageState:
     """What is there while the model is built from place to place."""
 
     def __init__(
@@ -261,7 +261,7 @@ class _State:
             left = [self.there[u] for u in data.writes[i]] + [x for _, j, _, x in stored if j == 0]
             self.row("leaves_something", [(1, run), *((-1, x) for x in left)], 0)
         record = (tuple(kept), tuple(held), tuple(moves), tuple(stored))
-        self.built.places.append(Place(t, i, run, self.level, *record))
+        self.built.places.append(StageRun(t, i, run, self.level, *record))
 
     def _keep(self, at: _At) -> list[tuple[int, Any]]:
         """(3) Set what is there behind a run; return the values that may be, with N."""

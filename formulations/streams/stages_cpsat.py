@@ -59,7 +59,7 @@ LARGEST = 2**61
 
 
 @dataclass(kw_only=True)
-class StagesModel:
+class StreamStagesModel:
     """The CP-SAT model and what its variables mean; the first index is the stage."""
 
     model: Any
@@ -113,7 +113,7 @@ def check(problem: Streams) -> None:
         )
 
 
-def build(problem: Streams, *, expired: Callable[[], bool] = lambda: False) -> StagesModel:
+def build(problem: Streams, *, expired: Callable[[], bool] = lambda: False) -> StreamStagesModel:
     """Return the model; its objective is in ns.
 
     Raises
@@ -130,7 +130,7 @@ def build(problem: Streams, *, expired: Callable[[], bool] = lambda: False) -> S
     check(problem)
     model = cp_model.CpModel()
     model.name = "stages"
-    built = StagesModel(model=model, problem=problem, tick=ticker(expired))
+    built = StreamStagesModel(model=model, problem=problem, tick=ticker(expired))
     n, serial = built.n, sum(problem.durations)
     for k in range(n):
         built.tick()
@@ -153,13 +153,13 @@ def build(problem: Streams, *, expired: Callable[[], bool] = lambda: False) -> S
     return built
 
 
-def _once(built: StagesModel) -> None:
+def _once(built: StreamStagesModel) -> None:
     """Constraint 1: each op is in one group of one stage."""
     for i in range(built.n):
         built.model.add_exactly_one(x[g, i] for x in built.x for g in range(i + 1))
 
 
-def _groups(built: StagesModel) -> None:
+def _groups(built: StreamStagesModel) -> None:
     """Constraint 2: a group has its first op, and there are at most G in a stage."""
     for x in built.x:
         for g, i in x:
@@ -169,11 +169,11 @@ def _groups(built: StagesModel) -> None:
             built.model.add(sum(x[g, g] for g in range(built.n)) <= built.problem.streams)
 
 
-def _edges(built: StagesModel) -> list[tuple[int, int]]:
+def _edges(built: StreamStagesModel) -> list[tuple[int, int]]:
     return [(i, j) for j, some in enumerate(precedence(built.problem.graph).predecessors) for i in some]
 
 
-def _precedence(built: StagesModel) -> None:
+def _precedence(built: StreamStagesModel) -> None:
     """Constraint 3: an op is in no earlier stage than one that precedes it."""
     for i, j in _edges(built):
         for k in range(built.n):
@@ -181,7 +181,7 @@ def _precedence(built: StagesModel) -> None:
             built.model.add(built.run_by(k, i) >= built.run_by(k, j))
 
 
-def _together(built: StagesModel) -> None:
+def _together(built: StreamStagesModel) -> None:
     """Constraint 4: of one stage, they are in one group."""
     for i, j in _edges(built):
         for k, x in enumerate(built.x):
@@ -190,7 +190,7 @@ def _together(built: StagesModel) -> None:
                 built.model.add(x[g, i] + built.runs(k, j) - x[g, j] <= 1)
 
 
-def _lengths(built: StagesModel) -> None:
+def _lengths(built: StreamStagesModel) -> None:
     """Constraint 5: a stage takes as long as each of its groups."""
     parts, times = built.problem.device.parts, built.problem.durations
     for x, least in zip(built.x, built.least, strict=True):
@@ -198,7 +198,7 @@ def _lengths(built: StagesModel) -> None:
             built.model.add(least >= parts * sum(times[i] * x[g, i] for i in range(g, built.n)))
 
 
-def _areas(built: StagesModel) -> None:
+def _areas(built: StreamStagesModel) -> None:
     """Constraint 6: a stage takes as long as the device needs for its work."""
     problem = built.problem
     work = [ns * share_of(problem.graph, i, problem.device.parts) for i, ns in enumerate(problem.durations)]
@@ -206,13 +206,13 @@ def _areas(built: StagesModel) -> None:
         built.model.add(least >= sum(work[i] * built.runs(k, i) for i in range(built.n)))
 
 
-def _several(built: StagesModel) -> None:
+def _several(built: StreamStagesModel) -> None:
     """Constraint 7: whether a stage has several groups."""
     for x, several in zip(built.x, built.several, strict=True):
         built.model.add((built.n - 1) * several >= sum(x[g, g] for g in range(built.n)) - 1)
 
 
-def _prices(built: StagesModel) -> None:
+def _prices(built: StreamStagesModel) -> None:
     """Constraint 8: what a stage takes."""
     device = built.problem.device
     for k, (cost, several) in enumerate(zip(built.cost, built.several, strict=True)):
@@ -224,7 +224,7 @@ def _prices(built: StagesModel) -> None:
             built.model.add(2 * price >= built.least[k] + device.parts * serial)
 
 
-def _no_gaps(built: StagesModel) -> None:
+def _no_gaps(built: StreamStagesModel) -> None:
     """Constraint 9: no empty stage before a full one."""
     for k, full in enumerate(built.full):
         for i in range(built.n):
@@ -234,7 +234,7 @@ def _no_gaps(built: StagesModel) -> None:
             built.model.add_implication(full, built.full[k - 1])
 
 
-def _lives(built: StagesModel) -> None:
+def _lives(built: StreamStagesModel) -> None:
     """Constraint 10: what is written and will be used is held."""
     graph = built.problem.graph
     for t, tensor in enumerate(graph.tensors):
@@ -247,7 +247,7 @@ def _lives(built: StagesModel) -> None:
                     built.model.add(held[t] >= there - gone)
 
 
-def _workspaces(built: StagesModel) -> None:
+def _workspaces(built: StreamStagesModel) -> None:
     """Constraint 11: a group needs the largest workspace of its ops."""
     for x, some in zip(built.x, built.workspace, strict=False):
         for g, i in x:
@@ -255,7 +255,7 @@ def _workspaces(built: StagesModel) -> None:
                 built.model.add(some[g] >= space * x[g, i])
 
 
-def _memory(built: StagesModel) -> None:
+def _memory(built: StreamStagesModel) -> None:
     """Constraint 12: what a stage holds and needs fits into the memory."""
     tensors = built.problem.graph.tensors
     for held, some in zip(built.held, built.workspace, strict=True):
@@ -263,7 +263,7 @@ def _memory(built: StagesModel) -> None:
         built.model.add(held_bytes + sum(some) <= built.problem.memory)
 
 
-CONSTRAINTS: tuple[Callable[[StagesModel], None], ...] = (
+CONSTRAINTS: tuple[Callable[[StreamStagesModel], None], ...] = (
     _once,
     _groups,
     _precedence,
@@ -280,7 +280,7 @@ CONSTRAINTS: tuple[Callable[[StagesModel], None], ...] = (
 """As numbered on the page of mathematics."""
 
 
-def decode(built: StagesModel, value: Callable[[Any], int]) -> Stages:
+def decode(built: StreamStagesModel, value: Callable[[Any], int]) -> Stages:
     """Return the stages of a solution, the empty ones left out."""
     stages = []
     for x in built.x:

@@ -33,7 +33,7 @@ from ...models.verifier.proofs.claims import OF_BRANCHES, OF_WAIST, Block, Branc
 from ...models.verifier.proofs.cut import Multipliers
 from ...models.verifier.proofs.price_claims import PricesProof
 from ...models.verifier.proofs.stacks import StacksProof
-from ...models.verifier.proofs.states import Level
+from ...models.verifier.proofs.states import SetLevel
 from ..spec import relative_spec, resolved_spec
 from .native_machine import machine_from_dict
 from .strict_json import (
@@ -326,7 +326,7 @@ _FORMS: dict[str, tuple[Field, Reader]] = {
     ),
     "tuple[StacksProof, ...]": _several(partial(_of_kind, StacksProof.kind), "stacks"),
     "tuple[PricesProof, ...]": _several(partial(_of_kind, PricesProof.kind), "window"),
-    "tuple[Level, ...]": _several(partial(_read, Level), "level"),
+    "tuple[SetLevel, ...]": _several(partial(_read, SetLevel), "level"),
     "tuple[Block, ...]": _several(partial(_read, Block), "block"),
     "tuple[Branch, ...]": _several(partial(_read, Branch), "branch"),
     "tuple[Claim, ...]": _several(_claim, "claim"),

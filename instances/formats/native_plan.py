@@ -24,7 +24,7 @@ from ...models.errors import InstanceError
 from ...models.files import write_packed
 from ...models.graph import KINDS, Accounting
 from ...models.machine import Machine
-from ...models.plan import ByteRange, Claim, Copy, Free, Plan, Resident, Run
+from ...models.plan import ByteRange, Copy, Free, Plan, PlanClaim, Resident, Run
 from ...models.result import Status
 from ..spec import relative_spec, resolved_spec
 from .native_machine import machine_from_dict
@@ -162,7 +162,7 @@ def plan_from_dict(data: Any, where: str = "plan", *, folder: str = "") -> Plan:
         graph_source=None if source is None else resolved_spec(source, folder),
         graph_sha256=graph.get("sha256"),
         allocation=data.get("allocation"),
-        claim=None if claim is None else Claim(**claim),
+        claim=None if claim is None else PlanClaim(**claim),
     )
 
 

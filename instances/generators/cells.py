@@ -19,7 +19,7 @@ from ...models.graph import Graph
 from .network import Feature, NetworkBuilder
 
 
-class Cell(NamedTuple):
+class NetworkCell(NamedTuple):
     """Pairs of ``(operation, state)``, one pair of pairs for each new state, and the states put out."""
 
     blocks: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
 CELLS = {
     "nasnet-a": (
-        Cell(
+        NetworkCell(
             (
                 (("sep5", 1), ("sep3", 0)),
                 (("sep5", 0), ("sep3", 0)),
@@ -38,7 +38,7 @@ CELLS = {
             ),
             (0, 2, 3, 4, 5, 6),
         ),
-        Cell(
+        NetworkCell(
             (
                 (("sep5", 1), ("sep7", 0)),
                 (("max", 1), ("sep7", 0)),
@@ -50,7 +50,7 @@ CELLS = {
         ),
     ),
     "darts-v2": (
-        Cell(
+        NetworkCell(
             (
                 (("sep3", 0), ("sep3", 1)),
                 (("sep3", 0), ("sep3", 1)),
@@ -59,7 +59,7 @@ CELLS = {
             ),
             (2, 3, 4, 5),
         ),
-        Cell(
+        NetworkCell(
             (
                 (("max", 0), ("max", 1)),
                 (("skip", 2), ("max", 1)),
@@ -96,7 +96,7 @@ def cell_network(*, cells: int, seed: int, channels: int, image: int, batch: int
 def _add_cell(
     net: NetworkBuilder,
     name: str,
-    cell: Cell,
+    cell: NetworkCell,
     before: Feature,
     last: Feature,
     channels: int,
@@ -130,11 +130,11 @@ def _operation(net: NetworkBuilder, name: str, operation: str, x: Feature, strid
     return x
 
 
-def _random_cell(rng: random.Random) -> Cell:
+def _random_cell(rng: random.Random) -> NetworkCell:
     """Return a cell of five blocks on random earlier states; states that no block reads are put out."""
     blocks = []
     for earlier in range(2, 7):
         first, second = ((rng.choice(_OPERATIONS), rng.randrange(earlier)) for _ in "xy")
         blocks.append((first, second))
     read = {state for pair in blocks for _, state in pair}
-    return Cell(tuple(blocks), tuple(s for s in range(2, 7) if s not in read))
+    return NetworkCell(tuple(blocks), tuple(s for s in range(2, 7) if s not in read))

@@ -66,7 +66,7 @@ def project_network(n: int, complexity: float, rng: random.Random) -> list[list[
     """Return the successors of each job, ascending."""
     ends = max(1, min(ENDS, n // 2))
     wanted = round(complexity * (n + 2)) - 2 * ends
-    best = _Network(n)
+    best = _JobNetwork(n)
     for _ in range(DRAWS):
         drawn = _draw(n, ends, wanted, rng)
         if drawn.arcs > best.arcs:
@@ -76,8 +76,8 @@ def project_network(n: int, complexity: float, rng: random.Random) -> list[list[
     return [sorted(found) for found in best.successors]
 
 
-def _draw(n: int, ends: int, wanted: int, rng: random.Random) -> _Network:
-    network = _Network(n)
+def _draw(n: int, ends: int, wanted: int, rng: random.Random) -> _JobNetwork:
+    network = _JobNetwork(n)
     for j in range(ends, n):
         sources = range(min(j, n - ends))
         network.add(_least_loaded(sources, network.successors, rng), j)
@@ -103,7 +103,7 @@ def _least_loaded(jobs: range | list[int], neighbours: list[list[int]], rng: ran
     return rng.choice([job for job in jobs if len(neighbours[job]) < DEGREE] or list(jobs))
 
 
-class _Network:
+class _JobNetwork:
     """Arcs from smaller to larger jobs, none redundant; ancestors and descendants as bits of integers."""
 
     def __init__(self, n: int) -> None:

@@ -99,7 +99,7 @@ def tensor_parallel(
             raise InstanceError(
                 f"instance 'gen:tensor-parallel', {what}: found {number}, expected a multiple of {by}"
             )
-    net = _Device(hidden, heads, sequence, batch, tensor, sp, working)
+    net = _DeviceGraph(hidden, heads, sequence, batch, tensor, sp, working)
     xs = [net.net.tensor("x0", net.split, kind="input")]
     kept = []
     for j in range(layers):
@@ -114,7 +114,7 @@ def tensor_parallel(
     return net.net.build()
 
 
-class _Device:
+class _DeviceGraph:
     """The graph of one device in the making.
 
     Attributes

@@ -44,7 +44,7 @@ def on_zero(graph: Graph, *, delayed: bool = False) -> Graph:
     >>> [op.kind for op in lt.load("gen:unet?train=1&node=zero-delayed").ops][:2]
     ['Update', 'Update']
     """
-    draft = _Draft(graph, list(graph.tensors))
+    draft = _GraphDraft(graph, list(graph.tensors))
     for k, op in enumerate(graph.ops):
         if len(op.all_modes) > 1 or op.all_modes[0].operands:
             raise InstanceError(f"zero, op {k} {op.name!r}: found several modes or tiers, expected neither")
@@ -74,7 +74,7 @@ def on_zero(graph: Graph, *, delayed: bool = False) -> Graph:
 
 
 @dataclass
-class _Draft:
+class _GraphDraft:
     """The graph as it is made; `first` are ops in front of all others."""
 
     graph: Graph

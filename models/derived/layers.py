@@ -13,7 +13,7 @@ from .stages import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Retention:
     """What a layer keeps of a micro-batch for its backward pass, and what that takes.
 
     Parameters
@@ -50,7 +50,7 @@ class Layer:
     input: int
     again: int
     stash: int
-    ways: tuple[Way, ...]
+    ways: tuple[Retention, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

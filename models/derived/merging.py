@@ -22,7 +22,7 @@ from .stated_blocks import stated_blocks
 Sets = Sequence[Sequence[int]]
 
 
-class Merge(NamedTuple):
+class OpMerge(NamedTuple):
     """Ops that may be merged, sorted; what they take then in ns, and the share of the device they fill."""
 
     ops: tuple[int, ...]
@@ -30,7 +30,7 @@ class Merge(NamedTuple):
     share: int | None
 
 
-def stated_merges(graph: Graph) -> tuple[Merge, ...]:
+def stated_merges(graph: Graph) -> tuple[OpMerge, ...]:
     """Return the merges that a graph states.
 
     Raises
@@ -44,7 +44,7 @@ def stated_merges(graph: Graph) -> tuple[Merge, ...]:
             share = item.get("share")
             ops = tuple(sorted(number.get(name, -1) for name in item["ops"]))
             if ops[0] >= 0:
-                found.append(Merge(ops, int(item["duration_ns"]), None if share is None else int(share)))
+                found.append(OpMerge(ops, int(item["duration_ns"]), None if share is None else int(share)))
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise InstanceError(
             f"graph {graph.name!r}, merges: found {type(error).__name__} {error}, expected objects with ops "

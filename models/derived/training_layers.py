@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 
 from ..errors import InstanceError
 from ..graph import Graph
-from .layers import Layer, Way
+from .layers import Layer, Retention
 from .stages import pipeline_of
 from .values import Value, values_of
 
@@ -234,7 +234,7 @@ def _layer(step: _Step, k: int) -> Layer:
     )
 
 
-def _keep(step: _Step, back: list[int], held: list[Value], buffer: int) -> Way:
+def _keep(step: _Step, back: list[int], held: list[Value], buffer: int) -> Retention:
     """Return the way that keeps all values that a layer holds for its backward ops."""
     ahead, late = set(step.forward), step.late.intersection(back)
     nbytes, b, w = sum(map(step.nbytes, held)), step.time(i for i in back if i not in late), step.time(late)
@@ -243,7 +243,7 @@ def _keep(step: _Step, back: list[int], held: list[Value], buffer: int) -> Way:
         v for v in step.values if v.writer not in ahead and v.writer not in step.late and late & {*v.readers}
     ]
     needed = sum(map(step.nbytes, until))
-    return Way(
+    return Retention(
         name="keep",
         backward=max(b, 1),
         weight=w,
@@ -255,11 +255,11 @@ def _keep(step: _Step, back: list[int], held: list[Value], buffer: int) -> Way:
 
 def _recomputing(
     step: _Step, forward: list[int], back: list[int], held: list[Value], stash: list[Value], buffer: int
-) -> tuple[list[Way], int]:
+) -> tuple[list[Retention], int]:
     """Return the ways in which something runs again, and the ns of all that makes the stash again."""
     ops = step.graph.ops
     products = [v for v in step.values if v.writer in forward and ops[v.writer or 0].kind in PRODUCTS]
-    ways, again = list[Way](), 0
+    ways, again = list[Retention](), 0
     for name, saved in (("selective", products), ("full", [])):
         dropped = [v for v in stash if v not in saved]
         makers = _makers(step, dropped, saved, forward)
@@ -268,7 +268,7 @@ def _recomputing(
         less = made - sum(step.nbytes(v) for v in saved if v not in stash and makers.intersection(v.readers))
         if less > 0 and (less < sum(map(step.nbytes, stash)) or name == "full"):
             ways.append(
-                Way(
+                Retention(
                     name=name,
                     backward=max(step.time(back), 1) + again,
                     weight=0,

@@ -99,7 +99,7 @@ class BestKnown:
     bound: Mark | None = None
 
 
-class Change(NamedTuple):
+class Better(NamedTuple):
     """An improvement: `side` is "objective" or "bound", `old` None if nothing was known."""
 
     instance: str
@@ -113,7 +113,7 @@ class Change(NamedTuple):
 class Update(NamedTuple):
     """What an update changed, and in words what it would have taken but for a doubt."""
 
-    changes: list[Change]
+    changes: list[Better]
     refused: list[str]
 
 
@@ -250,7 +250,7 @@ def update(claims: Iterable[Claim], path: str | os.PathLike[str] = FOLDER) -> Up
             old, new = getattr(entry, side), getattr(better, side)
             if new != old:
                 value = None if old is None else old.value
-                done.changes.append(Change(entry.instance, entry.problem, side, value, new.value, new.method))
+                done.changes.append(Better(entry.instance, entry.problem, side, value, new.value, new.method))
         if better != entry:
             known[question] = better
     if done.changes:

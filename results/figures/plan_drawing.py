@@ -62,7 +62,7 @@ class Bar(NamedTuple):
     row: int = 0
 
 
-class Lane(NamedTuple):
+class DrawnLane(NamedTuple):
     """A processor or a channel: its name, what is said of it at the right, its bars, rows of bars."""
 
     name: str
@@ -154,7 +154,7 @@ def merged(bars: Sequence[Bar], span: int) -> list[Bar]:
     return sorted(found)
 
 
-def draw_lane(ax: Axes, lane: Lane, y: float, unit: int, span: int, colours: dict[str, str]) -> None:
+def draw_lane(ax: Axes, lane: DrawnLane, y: float, unit: int, span: int, colours: dict[str, str]) -> None:
     """Draw a lane: its background, its bars, its name at the left and the remark at the right.
 
     Parameters

@@ -11,7 +11,7 @@ from ...models.result import Result
 from ...models.verifier.verify import verify
 from . import plan_drawing as drawing
 from .figure import INCHES, pyplot_figure
-from .plan_drawing import Bar, Lane
+from .plan_drawing import Bar, DrawnLane
 from .plot_plan import draw_lanes, kept, plan_head
 from .plot_profile import counts_ops_of, plan_and_graph
 from .profile_drawing import COLOURS, scale_for, style_axes
@@ -105,11 +105,11 @@ def cells_inches(graph: Graph, plan: Plan) -> tuple[float, float]:
     return _inches(cell_lanes(graph, plan))
 
 
-def _inches(lanes: list[Lane]) -> tuple[float, float]:
+def _inches(lanes: list[DrawnLane]) -> tuple[float, float]:
     return INCHES[0], 1.6 + _RUNS + _CELL * max(len(lanes), 1)
 
 
-def cell_lanes(graph: Graph, plan: Plan) -> list[Lane]:
+def cell_lanes(graph: Graph, plan: Plan) -> list[DrawnLane]:
     """Return a lane for each cell: tier by tier, those in use first.
 
     Raises
@@ -131,7 +131,7 @@ def cell_lanes(graph: Graph, plan: Plan) -> list[Lane]:
         by_row: list[list[Bar]] = [[] for _ in range(count if some else 0)]
         for bar in placed:
             by_row[bar.row].append(bar._replace(start=max(bar.start, 0), row=0))
-        lanes += [Lane(f"{tier.name} {k + 1}", "", row, 1) for k, row in enumerate(by_row)]
+        lanes += [DrawnLane(f"{tier.name} {k + 1}", "", row, 1) for k, row in enumerate(by_row)]
     if len(lanes) > MOST:
         raise UsageError(
             f"cells: found {len(lanes)} tensors at once, expected at most {MOST} (profile draws any number)"

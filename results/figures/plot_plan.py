@@ -11,7 +11,7 @@ from ...models.units import format_bytes, format_duration
 from ...models.verifier.verify import verify
 from . import plan_drawing as drawing
 from .figure import GREY, INCHES, plain, pyplot_figure
-from .plan_drawing import Bar, Lane
+from .plan_drawing import Bar, DrawnLane
 from .plot_profile import counts_ops_of, plan_and_graph, plan_title, tier_of
 from .profile_drawing import (
     COLOURS,
@@ -182,7 +182,7 @@ def drawn_tiers(graph: Graph, plan: Plan) -> list[Tier]:
     return [tier for tier in machine.tiers if tier.name not in named - used]
 
 
-def draw_lanes(ax: Axes, lanes: Sequence[tuple[Lane, dict[str, str]]], scale: Scale, span: int) -> None:
+def draw_lanes(ax: Axes, lanes: Sequence[tuple[DrawnLane, dict[str, str]]], scale: Scale, span: int) -> None:
     """Draw lanes with the colours of their kinds, one under the other, over `span` nanoseconds."""
     style_lanes(ax, len(lanes), scale, span)
     for y, (lane, colours) in enumerate(lanes):
@@ -214,7 +214,7 @@ def draw_tier(ax: Axes, plan: Plan, tier: Tier, memory: MemoryProfile) -> None:
         ax.text(0.5, 0.5, "never used", transform=ax.transAxes, ha="center", va="center", color=GREY)
 
 
-def processor_lanes(graph: Graph, plan: Plan, span: int) -> list[Lane]:
+def processor_lanes(graph: Graph, plan: Plan, span: int) -> list[DrawnLane]:
     """Return the lane of the runs of each processor."""
     lanes = []
     for processor in plan.machine.processors:
@@ -224,16 +224,16 @@ def processor_lanes(graph: Graph, plan: Plan, span: int) -> list[Lane]:
             if run.processor == processor.name
         ]
         placed, rows = drawing.rows_of(bars)
-        lanes.append(Lane(processor.name, _busy(bars, span), placed, rows))
+        lanes.append(DrawnLane(processor.name, _busy(bars, span), placed, rows))
     return lanes
 
 
-def channel_lanes(graph: Graph, plan: Plan, span: int) -> list[Lane]:
+def channel_lanes(graph: Graph, plan: Plan, span: int) -> list[DrawnLane]:
     """Return the lane of the copies of each channel."""
     return [channel_lane(graph, plan, channel, span) for channel in plan.machine.channels]
 
 
-def channel_lane(graph: Graph, plan: Plan, channel: Channel, span: int) -> Lane:
+def channel_lane(graph: Graph, plan: Plan, channel: Channel, span: int) -> DrawnLane:
     """Return the lane of the copies of a channel."""
     bars, moved = [], 0
     for copy in plan.copies:
@@ -245,7 +245,7 @@ def channel_lane(graph: Graph, plan: Plan, channel: Channel, span: int) -> Lane:
             bars.append(Bar(start, end, tensor.kind, tensor.name))
     placed, rows = drawing.rows_of(bars)
     remark = f"{_busy(bars, span)}\n{format_bytes(moved)}" if moved else "unused"
-    return Lane(f"{channel.src} → {channel.dst}", remark, placed, rows)
+    return DrawnLane(f"{channel.src} → {channel.dst}", remark, placed, rows)
 
 
 def _within(start: int, end: int, period: int | None) -> list[tuple[int, int]]:

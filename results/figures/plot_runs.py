@@ -14,7 +14,7 @@ import numpy as np
 from ...models.errors import UsageError
 from ..tables.measured import VIRTUAL_BEST
 from ..tables.metrics import performance_ratios, profile_steps
-from ..tables.values import VALUES, Kind, Value, value_of
+from ..tables.values import VALUES, Kind, ShownValue, value_of
 from . import runs_drawing as drawing
 from .figure import name_axes, plain, pyplot_figure
 from .profile_drawing import write_head
@@ -242,7 +242,7 @@ def scatter(
     return ax
 
 
-def _check_value(picture: str, name: str, value: Value, kinds: Sequence[Kind]) -> None:
+def _check_value(picture: str, name: str, value: ShownValue, kinds: Sequence[Kind]) -> None:
     """Raise `UsageError` if a value is of another kind, or less of it is not better."""
     if value.kind not in kinds or value.better != 1:
         good = ", ".join(n for n, v in VALUES.items() if v.kind in kinds and v.better == 1)

@@ -18,7 +18,7 @@ from ...models.verifier.verify import verify
 from . import plan_drawing as drawing
 from .channel_use import draw_use
 from .figure import INCHES, pyplot_figure
-from .plan_drawing import Bar, Lane
+from .plan_drawing import Bar, DrawnLane
 from .plot_plan import (
     channel_lane,
     draw_tier,
@@ -92,7 +92,7 @@ def timeline(
     figure = pyplot_figure(timeline_inches(plan)) if figure is None else figure
     span = max(verdict.makespan, 1)
     ops = drawing.op_kinds(graph, plan)
-    lanes: list[tuple[Lane, dict[str, str]]] = []
+    lanes: list[tuple[DrawnLane, dict[str, str]]] = []
     for lane, processor in zip(processor_lanes(graph, plan, span), plan.machine.processors, strict=True):
         lanes.append((lane, ops))
         if (stalls := _stalls(plan, processor.name, span)) is not None:
@@ -136,7 +136,7 @@ def timeline_inches(plan: Plan) -> tuple[float, float]:
     return INCHES[0], 1.5 + _LANE * lanes + _TIER * len(machine.tiers)
 
 
-def _stalls(plan: Plan, processor: str, span: int) -> Lane | None:
+def _stalls(plan: Plan, processor: str, span: int) -> DrawnLane | None:
     """Return the lane of the times between the runs of a processor; None if there are none."""
     runs = sorted((r.start, r.end) for r in plan.runs if r.processor == processor)
     edges = [(0, 0), *runs, (span, span)]
@@ -144,4 +144,4 @@ def _stalls(plan: Plan, processor: str, span: int) -> Lane | None:
     if not bars or not runs:
         return None
     total = sum(bar.end - bar.start for bar in bars)
-    return Lane("stalls", f"{100 * total / span:.3g} %\n{format_duration(total)}", bars, 1)
+    return DrawnLane("stalls", f"{100 * total / span:.3g} %\n{format_duration(total)}", bars, 1)

@@ -43,7 +43,7 @@ from .runspec import RunSpec
 from .supervise import supervise
 
 
-class Event(NamedTuple):
+class RunEvent(NamedTuple):
     """What happened to a run: started, finished (with its record), or left to another process."""
 
     kind: str
@@ -58,7 +58,7 @@ def run_all(
     jobs: int = 1,
     retry: Iterable[str] = (),
     stop: threading.Event | None = None,
-    listener: Callable[[Event], None] = lambda event: None,
+    listener: Callable[[RunEvent], None] = lambda event: None,
 ) -> None:
     """Carry out runs of an experiment, `jobs` at a time, in the given order.
 
@@ -81,7 +81,7 @@ def run_all(
     """
     stop = threading.Event() if stop is None else stop
     left, again = iter(runs), frozenset(retry)
-    news: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
+    news: queue.SimpleQueue[RunEvent | BaseException | None] = queue.SimpleQueue()
     lock = threading.Lock()
 
     def work() -> None:
@@ -109,7 +109,7 @@ def run_all(
             item = news.get()
             if item is None:
                 working -= 1
-            elif isinstance(item, Event):
+            elif isinstance(item, RunEvent):
                 listener(item)
             else:
                 failure = failure or item
@@ -129,7 +129,7 @@ def execute(
     names: Sequence[str],
     *,
     retry: Iterable[str] = (),
-    listener: Callable[[Event], None] = lambda event: None,
+    listener: Callable[[RunEvent], None] = lambda event: None,
 ) -> bool:
     """Carry out named runs of an experiment one after another: what ``lowtide job OUT NAME ...`` does.
 
@@ -206,17 +206,17 @@ def hold(out: Path) -> Iterator[None]:
         yield
 
 
-def _carry_out(out: Path, run: RunSpec, again: frozenset[str], stop: threading.Event) -> Iterator[Event]:
+def _carry_out(out: Path, run: RunSpec, again: frozenset[str], stop: threading.Event) -> Iterator[RunEvent]:
     """Carry out one run unless it is done or in work elsewhere."""
     with _locked(log_path(out, run.name)) as mine:
         record = read_record(record_path(out, run.name))
         if not mine or (record is not None and record["status"] not in again):
-            yield Event("skipped", run, record)
+            yield RunEvent("skipped", run, record)
             return
-        yield Event("started", run)
+        yield RunEvent("started", run)
         record = supervise(out, run, stop=stop)
         if record is not None:
-            yield Event("finished", run, record)
+            yield RunEvent("finished", run, record)
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from ...instances.formats.strict_json import read_json
 from ...models.errors import InstanceError, UsageError
 from .folder import FolderError, read_record, record_path, write_file
-from .local import Event, execute
+from .local import RunEvent, execute
 from .runspec import RunSpec
 from .slurm_options import check_time, chunks, task_parameters
 from .slurm_queue import ENDED, TaskState, check_available, most_tasks, task_states
@@ -111,7 +111,7 @@ def run_on_slurm(
     jobs: int = 256,
     retry: Iterable[str] = (),
     stop: threading.Event | None = None,
-    listener: Callable[[Event], None] = lambda event: None,
+    listener: Callable[[RunEvent], None] = lambda event: None,
     watcher: Callable[[Situation], None] = lambda situation: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[Task]:
@@ -190,7 +190,7 @@ class _Watch:
         tasks: Sequence[Task],
         runs: Mapping[str, RunSpec],
         before: Mapping[str, Stamp | None],
-        listener: Callable[[Event], None],
+        listener: Callable[[RunEvent], None],
     ) -> None:
         self._out, self._tasks, self._runs, self._before = out, tasks, runs, before
         self._listener = listener
@@ -228,15 +228,15 @@ class _Watch:
         for name in [*task.left]:
             if (record := self._record(name)) is not None:
                 task.left.remove(name)
-                self._listener(Event("finished", self._runs[name], record))
+                self._listener(RunEvent("finished", self._runs[name], record))
             elif not task.ended:
                 break
         current = task.left[0] if task.left and task.state == "RUNNING" else None
         if current != task.current:
             if task.current in task.left:
-                self._listener(Event("stopped", self._runs[task.current]))
+                self._listener(RunEvent("stopped", self._runs[task.current]))
             if current is not None:
-                self._listener(Event("started", self._runs[current]))
+                self._listener(RunEvent("started", self._runs[current]))
             task.current = current
 
     def _record(self, name: str) -> dict[str, Any] | None:
@@ -263,7 +263,7 @@ class _Watch:
 def carry_out(out: str, names: Sequence[str], retry: Collection[str]) -> None:
     """Carry out the runs of a task one after another; submitit calls this on a node."""
 
-    def tell(event: Event) -> None:
+    def tell(event: RunEvent) -> None:
         status = "" if event.record is None else event.record["status"]
         print(event.kind, event.run.name, status, flush=True)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .measured import VIRTUAL_BEST
-from .values import Value, why_absent
+from .values import ShownValue, why_absent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ class Cell:
 
 
 def cells_of(
-    runs: pd.DataFrame, rows: Sequence[str], cols: Sequence[str], shown: Value, how: str, shift: float
+    runs: pd.DataFrame, rows: Sequence[str], cols: Sequence[str], shown: ShownValue, how: str, shift: float
 ) -> dict[tuple[Names, Names], Cell]:
     """Return the cells that have runs, by the names of row and column.
 
@@ -95,7 +95,7 @@ def _reasons(runs: pd.DataFrame, keys: Sequence[str]) -> dict[Any, str]:
     return {name[:-1]: name[-1] for name in counts.index}
 
 
-def marked(row: Sequence[Cell], columns: Sequence[Names], shown: Value) -> tuple[Cell, ...]:
+def marked(row: Sequence[Cell], columns: Sequence[Names], shown: ShownValue) -> tuple[Cell, ...]:
     """Return the row with its best cells marked, where methods are compared."""
 
     def rank(cell: Cell) -> tuple[int, float]:

@@ -16,7 +16,7 @@ Kind = Literal["share", "seconds", "amount", "plain", "count", "part", "words"]
 comes, as a count, as a count out of all runs; or words instead of a number."""
 
 
-class Value(NamedTuple):
+class ShownValue(NamedTuple):
     """What is shown of each run.
 
     Attributes
@@ -38,32 +38,32 @@ class Value(NamedTuple):
 
 
 VALUES = {
-    "gap": Value("gap to the own bound", "share"),
-    "gap-best-bound": Value("gap to the best bound known", "share"),
-    "gap-best-known": Value("gap to the best objective known", "share"),
-    "objective": Value("objective", "amount"),
-    "bound": Value("bound", "amount", better=-1),
-    "seconds": Value("time to solve [s]", "seconds", "sgm"),
-    "par2": Value("PAR2 [s]", "seconds"),
-    "par10": Value("PAR10 [s]", "seconds"),
-    "primal-integral": Value("primal integral / time limit", "share"),
-    "cpu-seconds": Value("CPU time [s]", "seconds"),
-    "peak-rss": Value("peak resident memory [bytes]", "amount"),
-    "stall": Value("time in which nothing runs [ns]", "amount"),
-    "traffic": Value("bytes copied between tiers", "amount"),
-    "recomputed": Value("runs beyond the first of each op", "amount"),
-    "solved": Value("solved", "part", "sum", better=-1),
-    "wins": Value("cases with the best objective", "part", "sum", better=-1),
-    "fastest": Value("cases solved first", "part", "sum", better=-1),
-    "runs": Value("runs", "count", "sum", better=0),
-    "status": Value("status", "words", "sum", better=0),
+    "gap": ShownValue("gap to the own bound", "share"),
+    "gap-best-bound": ShownValue("gap to the best bound known", "share"),
+    "gap-best-known": ShownValue("gap to the best objective known", "share"),
+    "objective": ShownValue("objective", "amount"),
+    "bound": ShownValue("bound", "amount", better=-1),
+    "seconds": ShownValue("time to solve [s]", "seconds", "sgm"),
+    "par2": ShownValue("PAR2 [s]", "seconds"),
+    "par10": ShownValue("PAR10 [s]", "seconds"),
+    "primal-integral": ShownValue("primal integral / time limit", "share"),
+    "cpu-seconds": ShownValue("CPU time [s]", "seconds"),
+    "peak-rss": ShownValue("peak resident memory [bytes]", "amount"),
+    "stall": ShownValue("time in which nothing runs [ns]", "amount"),
+    "traffic": ShownValue("bytes copied between tiers", "amount"),
+    "recomputed": ShownValue("runs beyond the first of each op", "amount"),
+    "solved": ShownValue("solved", "part", "sum", better=-1),
+    "wins": ShownValue("cases with the best objective", "part", "sum", better=-1),
+    "fastest": ShownValue("cases solved first", "part", "sum", better=-1),
+    "runs": ShownValue("runs", "count", "sum", better=0),
+    "status": ShownValue("status", "words", "sum", better=0),
 }
 """The values by name; any other column of numbers can be shown too."""
 
 _OF_PLANS = ("stall", "traffic", "recomputed")
 
 
-def value_of(runs: pd.DataFrame, name: str) -> tuple[Value, pd.Series[Any]]:
+def value_of(runs: pd.DataFrame, name: str) -> tuple[ShownValue, pd.Series[Any]]:
     """Return a value and its number for each run of a measured frame, absent where it has none.
 
     Raises
@@ -92,7 +92,7 @@ def value_of(runs: pd.DataFrame, name: str) -> tuple[Value, pd.Series[Any]]:
     if column not in numeric:
         others = [c for c in numeric if c.replace("_", "-") not in VALUES]
         raise UsageError(f"value: found {name!r}, expected one of {', '.join([*VALUES, *others])}")
-    value = VALUES.get(name, Value(name, "plain", better=0))
+    value = VALUES.get(name, ShownValue(name, "plain", better=0))
     units = (
         sorted(runs["unit"].dropna().unique()) if "unit" in runs and name in ("objective", "bound") else []
     )

@@ -222,7 +222,7 @@ def run_passes(
     least
         Seconds that they have in any case.
     """
-    passes = _Passes(context, stop, time.perf_counter() + least)
+    passes = _PausedPasses(context, stop, time.perf_counter() + least)
     supervisor = Supervisor(context, meanwhile=passes.watch)
     try:
         supervisor.run(partial(go, passes.expired), passes.end)
@@ -233,7 +233,7 @@ def run_passes(
 
 
 @dataclass(eq=False)
-class _Passes:
+class _PausedPasses:
     """Passes in a thread that stand still while the part that they belong to has no turn."""
 
     context: Context

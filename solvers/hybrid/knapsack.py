@@ -31,7 +31,7 @@ Modes = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModeChoice:
     """Modes by layer, their time in ns, and what no choice of modes is below."""
 
     modes: Ints
@@ -68,7 +68,7 @@ class Swaps:
         self.layer, self.mode, self.time, self.saved = _ints(swaps).reshape(-1, 4).T
         self._saved, self._time = _totals(self.saved), _totals(self.time)
 
-    def greedy(self, here: NDArray[np.bool_], room: int) -> Choice | None:
+    def greedy(self, here: NDArray[np.bool_], room: int) -> ModeChoice | None:
         """Return the choice of swaps by price for some layers, with a bound; None if nothing fits.
 
         Modes of the other layers say nothing.
@@ -77,7 +77,7 @@ class Swaps:
         over = int(self.sizes[here].sum()) - room
         time = int(self.times[here].sum())
         if over <= 0:
-            return Choice(self.start, time, time)
+            return ModeChoice(self.start, time, time)
         saved = np.cumsum(self.saved[ours])
         last = int(np.searchsorted(saved, over))
         if last == len(ours):
@@ -88,7 +88,7 @@ class Swaps:
         modes = self.start.copy()
         done = ours[: last + 1]
         modes[self.layer[done]] = self.mode[done]  # of a layer's swaps the last
-        return Choice(modes, time + price, time - (-price * needed // gain))
+        return ModeChoice(modes, time + price, time - (-price * needed // gain))
 
     def relaxed(self, rooms: Ints) -> NDArray[np.float64]:
         """Return for each room a lower bound on the time of all layers; infinite where they do not fit."""
@@ -99,8 +99,8 @@ class Swaps:
 
 
 def exact(
-    layers: Sequence[Modes], room: int, best: Choice, expired: Callable[[], bool] = lambda: False
-) -> Choice | None:
+    layers: Sequence[Modes], room: int, best: ModeChoice, expired: Callable[[], bool] = lambda: False
+) -> ModeChoice | None:
     """Return an optimal choice for layers of which one is known; None if the time is up.
 
     Examples
@@ -128,12 +128,12 @@ def exact(
         steps.append((keep, len(time)))
         time, size = times[keep], sizes[keep]
     if not len(time):
-        return Choice(best.modes, best.time, best.time)
+        return ModeChoice(best.modes, best.time, best.time)
     modes = np.zeros(len(layers), dtype=np.int64)
     at, found = 0, int(time[0])
     for i, (keep, count) in zip(reversed(order), reversed(steps), strict=True):
         modes[i], at = divmod(int(keep[at]), count)
-    return Choice(modes, found, found)
+    return ModeChoice(modes, found, found)
 
 
 def _hull(modes: Modes) -> list[int]:

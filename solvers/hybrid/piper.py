@@ -36,7 +36,7 @@ from ...models.problems.hybrid import Hybrid
 from ...models.split import Split
 from ..context import Context, Outcome
 from .bounds import least_work, raise_bound
-from .knapsack import Choice, Ints, Swaps, exact
+from .knapsack import Ints, ModeChoice, Swaps, exact
 
 EXACT = 2**52
 """Sums of times and of bytes are below it, so that doubles have them exactly."""
@@ -53,7 +53,7 @@ class _Expired(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _PiperState:
     """Stages of all layers outside an ideal: its first stage, and the state behind it."""
 
     replicas: int
@@ -61,8 +61,8 @@ class _State:
     ideal: int
     d: int = 0
     t: int = 0
-    choice: Choice | None = None
-    behind: _State | None = None
+    choice: ModeChoice | None = None
+    behind: _PiperState | None = None
 
 
 def solve_ideals(problem: Hybrid, context: Context) -> Outcome:
@@ -234,7 +234,7 @@ class _Program:
         self.work = self._sums(least_work(data) or ())
         self.degrees = {t: self._degree(degree) for t, degree in data.degrees.items()}
         self.sizes: dict[tuple[int, int], _Sizes] = {}
-        self.chosen: dict[tuple[int, int, int, int], Choice | None] = {}
+        self.chosen: dict[tuple[int, int, int, int], ModeChoice | None] = {}
         slowest = [
             -(-(sum(max((x.time for x in row), default=0) for row in degree.modes) + sum(some)) // d)
             + -(-sum(degree.made + degree.read) // d)
@@ -275,8 +275,8 @@ class _Program:
     def stages(self, most: int) -> Split | None:
         """Return stages that take at most so many ns; None if there are none."""
         count = len(self.inside)
-        fronts: list[list[_State]] = [[] for _ in range(count)]
-        fronts[-1] = [_State(0, 0, count - 1)]
+        fronts: list[list[_PiperState]] = [[] for _ in range(count)]
+        fronts[-1] = [_PiperState(0, 0, count - 1)]
         fewest = np.full(count, -1, dtype=np.int64)  # replicas behind an ideal; -1: there are no stages
         fewest[-1] = 0
         left = self.problem.processors - -(-self.work // most)
@@ -322,7 +322,7 @@ class _Program:
         return np.asarray(held <= self.room)
 
     def _extend(
-        self, fronts: list[list[_State]], stage: tuple[int, int, int], d: int, budget: int, left: int
+        self, fronts: list[list[_PiperState]], stage: tuple[int, int, int], d: int, budget: int, left: int
     ) -> None:
         """Add to an ideal the states with a stage of d groups, whose modes take at most the budget."""
         j, i, t = stage
@@ -335,9 +335,9 @@ class _Program:
             choice = self._choice(stage, -(-s // d), budget)
             if choice is not None:
                 front = [x for x in fronts[j] if x.replicas < s or x.devices < k]
-                fronts[j] = [*front, _State(s, k, j, d, t, choice, state)]
+                fronts[j] = [*front, _PiperState(s, k, j, d, t, choice, state)]
 
-    def _choice(self, stage: tuple[int, int, int], y: int, budget: int) -> Choice | None:
+    def _choice(self, stage: tuple[int, int, int], y: int, budget: int) -> ModeChoice | None:
         """Return modes of a stage with y micro-batches under way that take at most the budget."""
         j, i, t = stage
         sizes = self._sizes(t, y)
@@ -351,7 +351,7 @@ class _Program:
             found = self.chosen[key] = self._exact(stage, y, found)
         return found if found is not None and found.time <= budget else None
 
-    def _exact(self, stage: tuple[int, int, int], y: int, known: Choice) -> Choice:
+    def _exact(self, stage: tuple[int, int, int], y: int, known: ModeChoice) -> ModeChoice:
         """Return the best modes of a stage."""
         j, i, t = stage
         here = np.flatnonzero(self.inside[i] > self.inside[j])
@@ -372,7 +372,7 @@ class _Program:
             self.sizes[t, y] = _Sizes(swaps, self._sums(swaps.least))
         return self.sizes[t, y]
 
-    def _split(self, state: _State) -> Split:
+    def _split(self, state: _PiperState) -> Split:
         """Return the stages of a state of the empty ideal."""
         n = self.data.n
         stage, modes = [0] * n, [0] * n

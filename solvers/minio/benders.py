@@ -31,7 +31,7 @@ from ..engines.logs import check_log, logged
 from ..engines.master import Master
 from .evictions import RULES, evict
 from .expansion import expanded_order
-from .waiting import Cut, Sequencer, WaitingTree, below, disjoint_cuts
+from .waiting import Sequencer, TreeCut, WaitingTree, below, disjoint_cuts
 
 FIRST_ROUND = 1.0
 """Of CP-SAT's deterministic time, about seconds."""
@@ -55,13 +55,13 @@ class EvictionProgram(Master):
 
 
 @dataclass(kw_only=True)
-class Rounds:
+class BendersRounds:
     """What is kept between rounds; of cuts their parts with s in units, and their gains in bytes."""
 
     problem: MinIO
     data: MinIOData
     context: Context
-    master: formulation.Master
+    master: formulation.CutMaster
     random: Random
     cuts: dict[tuple[tuple[tuple[int, int], ...], int], None] = field(default_factory=dict)
     cutoff: int | None = None
@@ -72,7 +72,7 @@ class Rounds:
         return self.data.memory // self.data.unit * self.data.unit
 
 
-def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context: Context) -> Outcome:
+def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[TreeCut], context: Context) -> Outcome:
     """Go through the rounds, beginning with some cuts, until bound and incumbent meet or the time is up."""
     if context.log is not None:
         check_log(context.log)
@@ -80,10 +80,10 @@ def solve_by_cuts(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context:
     return go_through(rounds)
 
 
-def begun(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context: Context) -> Rounds:
+def begun(problem: MinIO, data: MinIOData, cuts: Sequence[TreeCut], context: Context) -> BendersRounds:
     """Return rounds that have some cuts."""
     began = time.perf_counter()
-    rounds = Rounds(
+    rounds = BendersRounds(
         problem=problem,
         data=data,
         context=context,
@@ -96,7 +96,7 @@ def begun(problem: MinIO, data: MinIOData, cuts: Sequence[Cut], context: Context
     return rounds
 
 
-def go_through(rounds: Rounds) -> Outcome:
+def go_through(rounds: BendersRounds) -> Outcome:
     """Go through the rounds until bound and incumbent meet or the time is up."""
     context = rounds.context
     _add_cuts(rounds, {})
@@ -113,7 +113,7 @@ def go_through(rounds: Rounds) -> Outcome:
     return Outcome(reason=None if context.closed else "time", detail=f"{len(rounds.cuts)} cuts")
 
 
-def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | None, Outcome]:
+def _solve_program(rounds: BendersRounds, effort: float) -> tuple[Mapping[int, int] | None, Outcome]:
     """Solve the program for a while; return what it writes, if anything was found, and how it ended."""
     context, unit = rounds.context, rounds.data.unit
     if context.incumbent is not None and context.incumbent != rounds.cutoff:
@@ -135,7 +135,7 @@ def _solve_program(rounds: Rounds, effort: float) -> tuple[Mapping[int, int] | N
     return inner.answer, outcome
 
 
-def _raise_bound(rounds: Rounds, nbytes: int) -> None:
+def _raise_bound(rounds: BendersRounds, nbytes: int) -> None:
     """Raise the bound, at most to the incumbent, unless the incumbent does not meet a cut.
 
     Raises
@@ -157,7 +157,7 @@ def _raise_bound(rounds: Rounds, nbytes: int) -> None:
     context.raise_bound(nbytes, kind=KIND)
 
 
-def _add_cuts(rounds: Rounds, written: Mapping[int, int]) -> None:
+def _add_cuts(rounds: BendersRounds, written: Mapping[int, int]) -> None:
     """Test what is written of the parts; offer a traversal; add cuts if no order can do with it."""
     data, master, context = rounds.data, rounds.master, rounds.context
     nbytes = formulation.file_bytes(master, written)
@@ -190,7 +190,7 @@ def _add_cuts(rounds: Rounds, written: Mapping[int, int]) -> None:
                 _add_cut(rounds, cut, written)
 
 
-def _add_cut(rounds: Rounds, cut: Cut, written: Mapping[int, int]) -> None:
+def _add_cut(rounds: BendersRounds, cut: TreeCut, written: Mapping[int, int]) -> None:
     """Add a cut unless the program has it."""
     parts = formulation.shares(rounds.master, cut.waiting, written)
     if (parts, cut.gain) not in rounds.cuts:

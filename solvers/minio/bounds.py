@@ -32,7 +32,7 @@ from ...models.graph import Graph
 from ..peak.series_parallel.additive import op_block
 from ..peak.trees.walks import tree_space
 from ..trees.blocks import Blocks, height_of, in_parallel, in_series
-from .waiting import Cut, WaitingTree, below, disjoint_cuts
+from .waiting import TreeCut, WaitingTree, below, disjoint_cuts
 
 SLICE = 64
 """Nodes between two looks at the clock: a node takes microseconds."""
@@ -75,7 +75,7 @@ def subtree_bounds(
 
 def packed_cuts(
     data: MinIOData, *, expired: Callable[[], bool] = lambda: False
-) -> tuple[list[int], list[Cut]]:
+) -> tuple[list[int], list[TreeCut]]:
     """Return the bound of each node by packed cuts, in bytes, and the cuts of the last one, the root.
 
     Once `expired`, nodes have bounds without cuts, or with fewer.
@@ -92,13 +92,13 @@ def packed_cuts(
     memory = data.memory // data.unit * data.unit
     full, rest = WaitingTree(data), WaitingTree(data)
     bounds: list[int] = []
-    cuts: list[list[Cut]] = []
+    cuts: list[list[TreeCut]] = []
 
     def largest_first(nodes: list[int]) -> None:
         nodes.sort(key=lambda v: (-rest.waiting[v], v))
 
     for i, children in enumerate(data.children):
-        own: list[Cut] = []
+        own: list[TreeCut] = []
         below_it, alone = sum(bounds[c] for c in children), full.peak(i) - memory
         if not expired():
             rest.refresh(i)

@@ -16,7 +16,7 @@ from ..trees.task_tree import task_tree
 from .bounds import least_sum, packed_cuts, subtree_bounds
 from .evictions import evict
 from .orders import ORDERS
-from .waiting import Cut
+from .waiting import TreeCut
 
 BOUND = "least peaks of subtrees"
 """The kind of the bound."""
@@ -56,7 +56,7 @@ class Begun(NamedTuple):
 
     data: MinIOData
     bounds: list[int]
-    cuts: list[Cut]
+    cuts: list[TreeCut]
 
 
 def begin(problem: MinIO, context: Context) -> Begun:
@@ -64,7 +64,7 @@ def begin(problem: MinIO, context: Context) -> Begun:
     begun: Begun | None = problem.__dict__.get("_begun")
     if begun is None:
         data = tree_data(problem, context.method)
-        bounds, cuts = subtree_bounds(problem.graph, data, expired=lambda: context.expired), list[Cut]()
+        bounds, cuts = subtree_bounds(problem.graph, data, expired=lambda: context.expired), list[TreeCut]()
         if bounds[-1] and data.n <= LARGEST_PACKED:
             context.raise_bound(bounds[-1], kind=BOUND)
             bounds, cuts = packed_cuts(data, expired=lambda: context.expired)

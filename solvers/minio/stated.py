@@ -39,7 +39,7 @@ def cut(problem: MinIO, *, seconds: float = math.inf) -> dict[str, Any]:
     return {"data": data, "cuts": list(rounds.cuts)}
 
 
-def by_parts(problem: MinIO, stated: Stated, built: cuts_cpsat.Master, value: Value) -> Traversal | None:
+def by_parts(problem: MinIO, stated: Stated, built: cuts_cpsat.CutMaster, value: Value) -> Traversal | None:
     """Return the traversal that writes what a solution does; None if no order can do with it."""
     data, nbytes = built.data, cuts_cpsat.file_bytes(built, cuts_cpsat.decode(built, value))
     left = [size - written for size, written in zip(data.size, nbytes, strict=True)]

@@ -100,7 +100,7 @@ class WaitingTree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class TreeCut:
     """A cut of the module's page.
 
     Attributes
@@ -129,7 +129,7 @@ def disjoint_cuts(
     memory: int,
     sequencer: Sequencer,
     expired: Callable[[], bool] = lambda: False,
-) -> list[Cut]:
+) -> list[TreeCut]:
     """Return cuts of a subtree, and take their sizes from what waits in it until its peak is in the memory.
 
     Each cut has the whole excess as its gain and sizes none of which can be smaller; once `expired`, there
@@ -144,12 +144,12 @@ def disjoint_cuts(
     >>> disjoint_cuts(WaitingTree(data), 2, 8, list.sort)
     [Cut(waiting={0: 2, 1: 2}, gain=2)]
     """
-    found: list[Cut] = []
+    found: list[TreeCut] = []
     while (gain := tree.peak(i) - memory) > 0 and not expired():
         left = {v: tree.waiting[v] for v in below(tree.data, tree.data.children[i]) if tree.waiting[v]}
         _shrink(tree, i, memory + gain, sequencer, expired)
         used = {v: tree.waiting[v] for v in left if tree.waiting[v]}
-        found.append(Cut(waiting=dict(sorted(used.items())), gain=gain))
+        found.append(TreeCut(waiting=dict(sorted(used.items())), gain=gain))
         tree.resize({v: size - used.get(v, 0) for v, size in left.items()}, i)
     return found
 

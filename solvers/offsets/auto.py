@@ -13,7 +13,7 @@ from __future__ import annotations
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..parts import Part
-from .components import Component, Components
+from .components import BestOffsets, Components
 from .descent import SEARCH_KERNELS, seconds_of_search
 from .greedy import PLACE
 from .local_search import IMPROVE
@@ -31,7 +31,7 @@ def solve_search(problem: Offsets, context: Context) -> Outcome:
     return search_components(Components(problem, context), (PROVE, DESCEND))
 
 
-def _windows(component: Component) -> str:
+def _windows(component: BestOffsets) -> str:
     return "gaps with windows" if component.data.has_windows else ""
 
 

@@ -14,7 +14,7 @@ from ..context import Context, Known
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .components import Component, Components
+    from .components import BestOffsets, Components
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class ComponentContext(Context):
     """
 
     components: Components
-    component: Component
+    component: BestOffsets
     unit: int = 1
     floor: int = 0
 
@@ -81,7 +81,7 @@ class ComponentContext(Context):
         return own
 
 
-def component_context(components: Components, component: Component, whole: Context) -> ComponentContext:
+def component_context(components: Components, component: BestOffsets, whole: Context) -> ComponentContext:
     """Return the context of a component, with all the time that a context of the whole has left."""
     inner = whole.inner(whole.problem)
     common = {field.name: getattr(inner, field.name) for field in fields(Context)}

@@ -39,7 +39,7 @@ def addresses(buffers: Buffers, rule: Rule) -> dict[str, int]:
 
 
 @dataclass(eq=False, kw_only=True)
-class Component:
+class BestOffsets:
     """One component, its best offsets with their height, and its proved bound, in its units.
 
     `prepared` is what branch and bound keeps of it.
@@ -77,7 +77,7 @@ class Components:
         from .bounds import lower_bound
 
         self.problem, self.context = problem, context
-        self.all = [Component(data=data, bound=lower_bound(data)) for data in offsets_data(problem.buffers)]
+        self.all = [BestOffsets(data=data, bound=lower_bound(data)) for data in offsets_data(problem.buffers)]
         self._ids = [b.id for b in problem.buffers.buffers]
         self._floor = dict.fromkeys(problem.buffers.pools, 0)  # of buffers of 0 bytes
         self._start = {}
@@ -100,7 +100,7 @@ class Components:
         """Whether a component is proved not to fit its pool, or fixed offsets contradict each other."""
         return bool(self._clash or self._excess())
 
-    def open(self) -> list[Component]:
+    def open(self) -> list[BestOffsets]:
         """Return the components whose height matters and is not proved least, the worst first.
 
         Empty if everything is done, or proved infeasible.
@@ -108,18 +108,18 @@ class Components:
         found = [] if self.infeasible else [component for component in self.all if self.is_open(component)]
         return sorted(found, key=lambda component: -component.bound * component.data.unit)
 
-    def is_open(self, component: Component) -> bool:
+    def is_open(self, component: BestOffsets) -> bool:
         """Return whether a lower height of the component is of use, and possible as far as is known."""
         return (component.height is None or component.height > self.target(component)) and not self.infeasible
 
-    def target(self, component: Component) -> int:
+    def target(self, component: BestOffsets) -> int:
         """Return the height, in units of the component, below which nothing is gained."""
         if self.problem.satisfy:
             assert component.data.capacity is not None
             return component.data.capacity
         return max(component.bound, self._needed(component.data.pool) // component.data.unit)
 
-    def offer(self, component: Component, offsets: Integers) -> bool:
+    def offer(self, component: BestOffsets, offsets: Integers) -> bool:
         """Take offsets of a component if they are its best so far; return whether they are."""
         height = component.data.height(offsets)
         if component.height is not None and height >= component.height:
@@ -135,7 +135,7 @@ class Components:
         return True
 
     def raise_bound(
-        self, component: Component, value: int, proof: str = "exact", *, kind: str | None = None
+        self, component: BestOffsets, value: int, proof: str = "exact", *, kind: str | None = None
     ) -> None:
         """Take a proved bound on the height of a component, in its units, if it is the best so far."""
         if value > component.bound:
@@ -187,7 +187,7 @@ def _clash(buffers: Buffers) -> str:
     return next((f"fixed offsets: {v.message}" for v in overlaps), "")
 
 
-def _most(component: Component) -> int:
+def _most(component: BestOffsets) -> int:
     """Return the greatest height that is allowed, in units."""
     assert component.height is not None
     return component.height if component.data.capacity is None else component.data.capacity

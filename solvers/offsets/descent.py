@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..context import Outcome
 from ..engines.compilation import estimated_seconds
 from .component_context import ComponentContext
-from .components import Component
+from .components import BestOffsets
 from .search import Found, Infeasible, Prepared, Search
 
 PATIENCE = 10
@@ -20,14 +20,14 @@ UNITS_PER_SECOND = 100_000_000
 """Buffers times buffers and sections of which the first dive of branch and bound is made in a second."""
 
 
-def seconds_of_search(component: Component) -> float:
+def seconds_of_search(component: BestOffsets) -> float:
     """Return the seconds of the first dive, with the compilation of what is not compiled yet, about."""
     data = component.data
     dive = data.count * (data.count + data.sections) / UNITS_PER_SECOND
     return dive + estimated_seconds(SEARCH_KERNELS)
 
 
-def prove(component: Component, context: ComponentContext) -> Outcome:
+def prove(component: BestOffsets, context: ComponentContext) -> Outcome:
     """Search for an allocation within the least height that is not refuted."""
     steps = STEPS if context.time_limit is None else 10**9
     while not context.closed:
@@ -38,7 +38,7 @@ def prove(component: Component, context: ComponentContext) -> Outcome:
     return Outcome()
 
 
-def descend(component: Component, context: ComponentContext) -> Outcome:
+def descend(component: BestOffsets, context: ComponentContext) -> Outcome:
     """Search for allocations below the best one, half-way to the target first, then nearer to it."""
     patience, seed = PATIENCE, context.seed
     while not context.closed and (context.time_limit is not None or patience < STEPS):
@@ -57,7 +57,7 @@ def descend(component: Component, context: ComponentContext) -> Outcome:
     return Outcome()
 
 
-def _search(component: Component, context: ComponentContext, height: int, seed: int, steps: int) -> str:
+def _search(component: BestOffsets, context: ComponentContext, height: int, seed: int, steps: int) -> str:
     """Search for an allocation of a height, in so many steps; say why it gave up before these."""
     if component.prepared is None:
         component.prepared = Prepared(component.data)

@@ -34,7 +34,7 @@ from ..context import Context, Outcome
 from ..engines.kernels import is_loaded
 from ..parts import Part
 from .component_context import ComponentContext
-from .components import Component, Components
+from .components import BestOffsets, Components
 from .first_come import PLAIN, place_as_they_come
 from .layout import PAIR_SECONDS, Layout, is_short, layout
 from .placing import place_plainly
@@ -104,7 +104,7 @@ def solve_greedy(problem: Offsets, context: Context) -> Outcome:
     return search_components(Components(problem, context), (PLACE,))
 
 
-def place(component: Component, context: ComponentContext) -> Outcome:
+def place(component: BestOffsets, context: ComponentContext) -> Outcome:
     """Offer the allocations of the portfolio until nothing is to be gained."""
     if len(component.data.rect_first) > PLAIN:
         context.prepare(GREEDY_KERNELS)

@@ -33,7 +33,7 @@ from ..context import Context, Outcome
 from ..engines.compilation import estimated_seconds
 from ..parts import Part
 from .component_context import ComponentContext
-from .components import Component, Components
+from .components import BestOffsets, Components
 from .greedy import GREEDY_KERNELS, PLACE, greedy_keys, seconds_of_placing
 from .layout import Layout, is_short, layout
 from .turns import search_components
@@ -218,7 +218,7 @@ def solve_local_search(problem: Offsets, context: Context) -> Outcome:
     return search_components(Components(problem, context), (PLACE, IMPROVE))
 
 
-def improve(component: Component, context: ComponentContext) -> Outcome:
+def improve(component: BestOffsets, context: ComponentContext) -> Outcome:
     """Lower the height by local search."""
     assert component.offsets is not None
     most = EFFORT if context.time_limit is None else math.inf

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from ...formulations.model import Alternative
+from ...formulations.model import Variant
 from ...formulations.offsets import orders_milp, rectangles_cpsat, sections_cpsat
 from ...formulations.offsets.data import greatest_load
 from ...models.arrays import Integers
@@ -26,7 +26,7 @@ from ..engines.model import build_model, run_model
 from ..engines.supervise import LATE_SECONDS, OVERRUN_SECONDS
 from ..parts import Part
 from .component_context import ComponentContext, checked
-from .components import Component, Components
+from .components import BestOffsets, Components
 from .turns import search_components
 
 FIRST_TURN = 0.5
@@ -51,7 +51,7 @@ def solve_cpsat(problem: Offsets, context: Context) -> Outcome:
     return search_components(Components(problem, context), (CPSAT,))
 
 
-def run_cpsat(component: Component, context: ComponentContext) -> Outcome:
+def run_cpsat(component: BestOffsets, context: ComponentContext) -> Outcome:
     """Run CP-SAT on a component again and again, while it is open; return how the last run ended.
 
     None follows one that was interrupted, refused too large a model, or did not stop when asked to; nor one
@@ -81,7 +81,7 @@ def solve_milp(problem: Offsets, context: Context) -> Outcome:
     return search_components(Components(problem, context), (part,))
 
 
-def run_milp(component: Component, context: ComponentContext) -> Outcome:
+def run_milp(component: BestOffsets, context: ComponentContext) -> Outcome:
     """Solve the MILP of a component once."""
     data, goal = component.data, context.target
     known = component.height if data.capacity is None or (component.height or 0) <= data.capacity else None
@@ -131,7 +131,7 @@ CPSAT = Part(
 class _Runs:
     """Runs of CP-SAT on one component, each of another kind or in another order."""
 
-    def __init__(self, component: Component, context: ComponentContext, formulation: Alternative) -> None:
+    def __init__(self, component: BestOffsets, context: ComponentContext, formulation: Variant) -> None:
         self.component, self.context, self.formulation = component, context, formulation
         self.taken = 0
         self._share = 0.5

@@ -53,7 +53,7 @@ from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
 from ...models.errors import UsageError
 from .merging import merge_pairs
-from .search_arrays import Arrays, PartTables, Ranks, tables_of
+from .search_arrays import PartArrays, PartTables, Ranks, tables_of
 
 CHUNK = 12_000_000
 """Attempts between two looks at the clock, times the number of buffers and sections."""
@@ -91,7 +91,7 @@ class Stopped:
     reason: str
 
 
-class Order(NamedTuple):
+class Sorting(NamedTuple):
     """How buffers are sorted, largest first.
 
     Attributes
@@ -109,9 +109,9 @@ class Order(NamedTuple):
     noise: float = 0.0
 
 
-ORDERS = (Order("TWA", False), Order("TAW", True), Order("WAT", True), Order("AWT", True))
+ORDERS = (Sorting("TWA", False), Sorting("TAW", True), Sorting("WAT", True), Sorting("AWT", True))
 NOISY = tuple(
-    Order(keys, sections, noise)
+    Sorting(keys, sections, noise)
     for keys in ("TWA", "WAT")
     for sections in (False, True)
     for noise in (0.05, 0.1, 0.2)
@@ -210,7 +210,7 @@ class Search:
         if tables is None or ranks is None:
             yield Stopped("memory")
             return
-        arrays = Arrays(tables)
+        arrays = PartArrays(tables)
         if not arrays.start(self.capacity):
             yield self._nothing()
             return
@@ -229,7 +229,7 @@ class Search:
                     yield self._found(arrays.least) if ended else self._nothing()
                     return
 
-    def _runs(self) -> Iterator[tuple[Order, int]]:
+    def _runs(self) -> Iterator[tuple[Sorting, int]]:
         count = self.data.count
         limit = FIRST_LIMIT * count
         while True:

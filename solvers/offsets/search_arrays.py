@@ -109,18 +109,18 @@ def tables_of(data: OffsetsData) -> Generator[None, None, PartTables | None]:
     return PartTables(data, _kinds(data), pointer, member, witness, near_pointer, near[:end])
 
 
-class Arrays:
+class PartArrays:
     """The state of one run over a part."""
 
     @staticmethod
-    def of(data: OffsetsData) -> Arrays | None:
+    def of(data: OffsetsData) -> PartArrays | None:
         """Return the arrays of a part, or None if its tables would be too large."""
         making = tables_of(data)
         while True:
             try:
                 next(making)
             except StopIteration as end:
-                return None if end.value is None else Arrays(end.value)
+                return None if end.value is None else PartArrays(end.value)
 
     def __init__(self, tables: PartTables) -> None:
         data = tables.data

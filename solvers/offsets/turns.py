@@ -10,7 +10,7 @@ from ..context import Context, Outcome
 from ..parts import Part
 from ..portfolio import run
 from .component_context import component_context
-from .components import Component, Components
+from .components import BestOffsets, Components
 from .first_come import PLAIN, place_as_they_come
 from .layout import is_short
 
@@ -38,7 +38,7 @@ def search_components(components: Components, parts: Sequence[Part]) -> Outcome:
 
 
 def _searched(
-    components: Components, parts: Sequence[Part], component: Component, problem: Offsets, context: Context
+    components: Components, parts: Sequence[Part], component: BestOffsets, problem: Offsets, context: Context
 ) -> Outcome:
     """Run parts on one component."""
     refused = {part.name: part.refuses(component) for part in parts}

@@ -44,7 +44,7 @@ from ...models.problems.memory_edges import Edge, Edges
 from ...models.problems.parallel_memory import Moment
 from .cases import Relaxed, search
 from .closure import Closure, flow_case, overrated
-from .growing import Ends, Growing, TimeIsUp
+from .growing import Ends, Growing, StateExpired
 from .growing_flow import GrowingFlow
 
 RULES = ("min-levels", "respect-order", "max-size", "max-min-size")
@@ -88,7 +88,7 @@ def edges_by_rule(
     """
     try:
         growing = Growing(graph, expired)
-    except TimeIsUp:
+    except StateExpired:
         return None
     for i, j in given:
         if not growing.after[i] >> j & 1:

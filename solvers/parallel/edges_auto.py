@@ -16,7 +16,7 @@ from ..parts import Part
 from ..portfolio import run
 from .adding import MOST_OPS
 from .edges import offer_rule, order_within, raise_path_bound, with_flow
-from .edges_cpsat import Rounds, refused
+from .edges_cpsat import ConflictRounds, refused
 
 OPS_PER_SECOND = 500
 """Ops of a graph in whose model CP-SAT has met most conflicts within a second."""
@@ -28,7 +28,7 @@ QUICK = ("max-size", "max-min-size", "min-levels")
 def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
     """Stop as soon as the bound meets the best edges."""
     raise_path_bound(problem, context)
-    exact = Part(name="cpsat", run=Rounds().run, refuses=refused, seconds=_seconds, pauses=False)
+    exact = Part(name="cpsat", run=ConflictRounds().run, refuses=refused, seconds=_seconds, pauses=False)
     return run((*PARTS, exact), problem, context)
 
 

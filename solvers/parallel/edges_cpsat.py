@@ -37,7 +37,7 @@ KIND = "CP-SAT, conflicts"
 """The kind of the bound."""
 
 
-class Choice(Master):
+class EdgeChoice(Master):
     """Which edges to add; an answer is the critical path in ticks, and the edges."""
 
     name: ClassVar[str] = "edges by conflicts"
@@ -59,7 +59,7 @@ def solve_cpsat(problem: MemoryEdges, context: Context) -> Outcome:
     if words := refused(problem):
         raise UsageError(f"method cpsat of {problem.name}: {words}")
     raise_path_bound(problem, context)
-    return Rounds().run(problem, context)
+    return ConflictRounds().run(problem, context)
 
 
 def refused(problem: MemoryEdges) -> str:
@@ -71,7 +71,7 @@ def refused(problem: MemoryEdges) -> str:
 
 
 @dataclass
-class Rounds:
+class ConflictRounds:
     """The model with the conflicts that are known: whoever goes on later begins with them."""
 
     built: ConflictModel | None = None
@@ -110,7 +110,7 @@ class Rounds:
 
 def _choose(built: ConflictModel, context: Context) -> tuple[Sequence[Arc] | None, Outcome]:
     """Solve the model; return the edges of its optimum, if it was found, and how it ended."""
-    inner = context.inner(Choice(built.graph), prefix=None)
+    inner = context.inner(EdgeChoice(built.graph), prefix=None)
     outcome = logged(
         inner,
         lambda: cpsat.solve_cpsat(

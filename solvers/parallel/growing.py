@@ -36,7 +36,7 @@ CHECKED = 500
 """Ops after which the building of the state looks at the clock."""
 
 
-class TimeIsUp(Exception):
+class StateExpired(Exception):
     """The state was not built in time."""
 
 
@@ -48,7 +48,7 @@ class Growing:
     graph
         What gets edges.
     expired
-        Whether the time is up: sets of followers of many ops take long, and `TimeIsUp` ends them.
+        Whether the time is up: sets of followers of many ops take long, and `StateExpired` ends them.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Growing:
     def __init__(self, graph: Graph, expired: Callable[[], bool] = lambda: False) -> None:
         def look(i: int) -> None:
             if i % CHECKED == 0 and expired():
-                raise TimeIsUp
+                raise StateExpired
 
         order = precedence(graph)
         n = len(graph.ops)

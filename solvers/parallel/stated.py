@@ -48,7 +48,7 @@ def conflicts(problem: MemoryEdges, *, seconds: float = math.inf) -> dict[str, A
         raise UsageError(f"method cpsat of {problem.name}: {detail}")
     limit = min(seconds, STATING_SECONDS)
     context = Context(problem=problem, method="cpsat", time_limit=limit, threads=1)
-    rounds = edges_cpsat.Rounds()
+    rounds = edges_cpsat.ConflictRounds()
     rounds.run(problem, context)
     conflicts = () if rounds.built is None else rounds.built.conflicts
     return {"graph": problem.graph, "conflicts": sorted(conflicts)}

@@ -69,7 +69,7 @@ EFFORT = 0.1
 KIND = "prices of stages"
 
 
-class Column(NamedTuple):
+class StageColumn(NamedTuple):
     """A stage: number of its kind, its classes, its load in ns."""
 
     kind: int
@@ -85,7 +85,7 @@ class Rule(NamedTuple):
     kind: int
     holds: bool
 
-    def allows(self, column: Column) -> bool:
+    def allows(self, column: StageColumn) -> bool:
         """Return whether a stage keeps the rule."""
         if self.b is not None:
             both = (self.a in column.classes) + (self.b in column.classes)
@@ -107,13 +107,13 @@ class Price(Master):
 
 
 @dataclass(kw_only=True)
-class Search:
+class ColumnSearch:
     """What is asked, the stages known, and the work done; `most` rounds at most."""
 
     problem: Partition
     data: PartitionData
     context: Context
-    columns: dict[Column, None] = field(default_factory=dict)
+    columns: dict[StageColumn, None] = field(default_factory=dict)
     most: int | None = None
     rounds: int = 0
     nodes: int = 0
@@ -138,7 +138,7 @@ class Search:
         on = [split.stage[some[0]] for some in self.data.members]
         for s, kind in enumerate(split.kinds):
             k, classes = kinds.index(kind), frozenset(c for c, at in enumerate(on) if at == s)
-            self.columns[Column(k, classes, self.load(k, classes))] = None
+            self.columns[StageColumn(k, classes, self.load(k, classes))] = None
 
 
 def refused_by_prices(problem: Partition) -> str:
@@ -164,7 +164,7 @@ def solve_branch_price(problem: Partition, context: Context, *, rounds: int | No
     data = partition_data(problem)
     raise_bound(problem, context)
     offer_cuts(problem, data, context)
-    search = Search(problem=problem, data=data, context=context, most=rounds)
+    search = ColumnSearch(problem=problem, data=data, context=context, most=rounds)
     pairs = sum(len(v.readers) for v in data.passed)
     size = ModelSize(data.n + 2 * len(data.passed), 2 * pairs, 6 * pairs + 2 * data.n)
     if refused := refuse_if_too_large(
@@ -184,7 +184,7 @@ def solve_branch_price(problem: Partition, context: Context, *, rounds: int | No
     return Outcome(facts=facts)
 
 
-def _search(search: Search) -> bool:
+def _search(search: ColumnSearch) -> bool:
     """Return whether no split is better than the incumbent."""
     context = search.context
     search.keep_incumbent()
@@ -212,7 +212,7 @@ def _search(search: Search) -> bool:
     return True
 
 
-def _offer(search: Search, stages: list[Column]) -> None:
+def _offer(search: ColumnSearch, stages: list[StageColumn]) -> None:
     """Offer the split into such stages."""
     on = [0] * search.data.n
     for s, column in enumerate(stages):
@@ -221,7 +221,7 @@ def _offer(search: Search, stages: list[Column]) -> None:
     search.context.offer(search.data.split(on, [search.data.kinds[x.kind][0] for x in stages]))
 
 
-def _threshold(search: Search) -> int:
+def _threshold(search: ColumnSearch) -> int:
     """Return the load below which a split is better than the incumbent."""
     if search.context.incumbent is not None:
         return search.context.incumbent - 1
@@ -229,7 +229,7 @@ def _threshold(search: Search) -> int:
     return work + sum(v.time * (len(v.readers) + 1) for v in search.data.passed)
 
 
-def _halve(search: Search) -> None:
+def _halve(search: ColumnSearch) -> None:
     """Raise the bound by thresholds that the root refutes."""
     low, high = (search.context.bound or 0) - 1, _threshold(search)
     while high - low > max(1, high // FINE):
@@ -244,7 +244,7 @@ def _halve(search: Search) -> None:
             search.context.raise_bound(middle + 1, kind=KIND)
 
 
-def _solve_node(search: Search, rules: tuple[Rule, ...], most: int) -> dict[Column, float] | None:
+def _solve_node(search: ColumnSearch, rules: tuple[Rule, ...], most: int) -> dict[StageColumn, float] | None:
     """Return stages with their parts that keep the rules; none if there are no such; None if undecided."""
     data, context = search.data, search.context
     kinds = range(len(data.kinds))
@@ -253,9 +253,9 @@ def _solve_node(search: Search, rules: tuple[Rule, ...], most: int) -> dict[Colu
     rows[data.n :] = -np.inf
     program = ColumnProgram(rows, top, context)
     program.add([(1.0, [c], [sign]) for c in range(data.n) for sign in (1.0, -1.0)])
-    used: list[Column] = []
+    used: list[StageColumn] = []
 
-    def add(some: Iterable[Column]) -> None:
+    def add(some: Iterable[StageColumn]) -> None:
         fresh = [x for x in some if x.load <= most and all(rule.allows(x) for rule in rules)]
         used.extend(fresh)
         cells = [[*sorted(x.classes), data.n + x.kind] for x in fresh]
@@ -294,7 +294,7 @@ def _solve_node(search: Search, rules: tuple[Rule, ...], most: int) -> dict[Colu
 class Pricing:
     """The model of one stage of a kind, with the rules."""
 
-    def __init__(self, search: Search, k: int, rules: tuple[Rule, ...], most: int) -> None:
+    def __init__(self, search: ColumnSearch, k: int, rules: tuple[Rule, ...], most: int) -> None:
         self.search, self.k = search, k
         self.at = at = stages_cpsat.build_stage(
             search.problem, search.data, k, most, expired=lambda: search.context.expired
@@ -322,7 +322,7 @@ class Pricing:
         def stage(value: Callable[[Any], int]) -> frozenset[int]:
             classes = frozenset(c for c in range(search.data.n) if value(at.variables["x", c, 0]))
             if classes:
-                search.columns[Column(self.k, classes, search.load(self.k, classes))] = None
+                search.columns[StageColumn(self.k, classes, search.load(self.k, classes))] = None
             return classes
 
         limit = {"max_deterministic_time": f"{effort:.3f}"}
@@ -336,7 +336,7 @@ class Pricing:
         return max(0, -inner.bound), inner.closed
 
 
-def _branch(data: PartitionData, parts: dict[Column, float]) -> Rule | None:
+def _branch(data: PartitionData, parts: dict[StageColumn, float]) -> Rule | None:
     """Return the rule that the parts keep least clearly, of large classes; None if they are whole."""
     together: dict[tuple[int, int | None, int], float] = {}
     for column, part in parts.items():

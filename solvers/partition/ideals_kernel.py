@@ -39,7 +39,7 @@ class Items(NamedTuple):
     kind: NDArray[np.int64]
 
 
-class Devices(NamedTuple):
+class StageDevices(NamedTuple):
     """Devices and what is asked of a stage.
 
     Attributes
@@ -122,7 +122,7 @@ def fill(
     added: NDArray[np.int64],
     target: NDArray[np.int64],
     items: Items,
-    devices: Devices,
+    devices: StageDevices,
     best: Annotated[NDArray[np.int64], 2],
     choice: Annotated[NDArray[np.int64], 2],
 ) -> int:

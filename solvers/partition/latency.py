@@ -54,7 +54,7 @@ KIND = "cuts of a path"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class ClassOrder:
     """The classes of a problem with masks of those before and after each, itself included."""
 
     problem: Partition
@@ -132,7 +132,7 @@ class Order:
 class Cuts:
     """The intervals of a path, with lower bounds of what a stage of each takes."""
 
-    order: Order
+    order: ClassOrder
     path: list[int]
     least: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -234,7 +234,7 @@ def raise_latency(problem: Partition, context: Context, share: float = SHARE) ->
     """Raise the bound by the cuts of several paths, in a part of the time, unless that has been done."""
     if not context.once(KIND):
         return
-    order = Order(problem=problem, data=partition_data(problem))
+    order = ClassOrder(problem=problem, data=partition_data(problem))
     clock = context.inner(problem, share * context.remaining(), "")
     for path in order.paths():
         cuts, exact = Cuts(order=order, path=path), set[tuple[int, int]]()

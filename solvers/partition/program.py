@@ -12,7 +12,7 @@ from ...models.split import HOST, Split
 from ..context import Context
 
 if TYPE_CHECKING:
-    from .ideals_kernel import Devices, Items
+    from .ideals_kernel import Items, StageDevices
 
 Rows = tuple[list[int], list[int], list[int]]
 """Ideals by size: where the rows of each begin; by row a class that can be added, ascending, and the ideal
@@ -165,11 +165,11 @@ def _masks(rows: Rows) -> list[int]:
     return masks
 
 
-def stage_arrays(problem: Partition, data: PartitionData, most: int) -> tuple[Items, Devices]:
+def stage_arrays(problem: Partition, data: PartitionData, most: int) -> tuple[Items, StageDevices]:
     """Return what the kernel knows of values, tensors and devices."""
     import numpy as np
 
-    from .ideals_kernel import FORWARD, KEEPS, NEVER, READS, STATIC, WRITES, Devices, Items
+    from .ideals_kernel import FORWARD, KEEPS, NEVER, READS, STATIC, WRITES, Items, StageDevices
 
     roles: list[dict[int, int]] = [{} for _ in range(data.n)]
     facts: list[tuple[int, int, int, int]] = []
@@ -202,7 +202,7 @@ def stage_arrays(problem: Partition, data: PartitionData, most: int) -> tuple[It
         ints(some[x] for some in roles for x in sorted(some)),
         *(ints(x[j] for x in facts) for j in range(4)),
     )
-    devices = Devices(
+    devices = StageDevices(
         times=np.array([[-1 if t is None else t for t in row] for row in data.times], np.int64),
         counts=ints(counts),
         stride=ints(stride),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...formulations.model import Alternative, BuildTimeout
+from ...formulations.model import BuildTimeout, Variant
 from ...formulations.peak import olla_milp, olla_tensors_milp, positions_cpsat, steps_cpsat, steps_milp
 from ...formulations.peak.data import PeakData, accessed_bound, peak_data
 from ...formulations.peak.forced_orders import with_forced_orders
@@ -32,7 +32,7 @@ MOST_COPIES = 8
 """Threads beyond it are taken to search parts of a CP-SAT model only."""
 
 
-FORMULATIONS: dict[str, tuple[Alternative, str]] = {
+FORMULATIONS: dict[str, tuple[Variant, str]] = {
     "cpsat": (steps_cpsat, "the time-indexed CP-SAT model"),
     "cpsat-positions": (positions_cpsat, "the CP-SAT model by positions"),
     "milp": (olla_milp, "OLLA's MILP"),

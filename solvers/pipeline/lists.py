@@ -48,7 +48,7 @@ def _needs(line: PipelineOps) -> list[int]:
 
 
 @dataclass(kw_only=True)
-class _Device:
+class _Memory:
     """What a device keeps, in bytes.
 
     Attributes
@@ -109,7 +109,7 @@ def _listed(
 ) -> list[list[int]]:
     """Return the orders of a list schedule."""
     line = problem.line
-    devices = [_Device(need=need, free=free) for need, free in zip(_needs(line), problem.room, strict=True)]
+    devices = [_Memory(need=need, free=free) for need, free in zip(_needs(line), problem.room, strict=True)]
     last = len(line.stages) - 1
     events: list[tuple[int, bool, int, str, int]] = []
     """When, whether an op has ended (or could start), its micro-batch, kind and stage."""
@@ -118,7 +118,7 @@ def _listed(
         apart = line.stages[s].device != line.stages[after].device
         heapq.heappush(events, (when + problem.latency_ns * apart, False, j, kind, s))
 
-    def start(device: _Device, now: int) -> None:
+    def start(device: _Memory, now: int) -> None:
         for one in sorted(device.ready):
             _, j, place, kind = one
             s = abs(place)

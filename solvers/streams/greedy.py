@@ -52,7 +52,7 @@ def greedy_stages(
     waits = [len(some) for some in order.predecessors]
     ready = [(-longest[i], i) for i, count in enumerate(waits) if not count]
     heapify(ready)
-    room = _Room(problem)
+    room = _HeldBytes(problem)
     stages = []
     while ready:
         tick()
@@ -78,7 +78,7 @@ def greedy_stages(
     return tuple(stages)
 
 
-class _Room:
+class _HeldBytes:
     """What is held while stages are chosen one after another."""
 
     def __init__(self, problem: Streams) -> None:

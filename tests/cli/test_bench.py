@@ -16,7 +16,7 @@ from lowtide.cli.progress import SweepProgress, clock
 from lowtide.models.errors import UsageError
 from lowtide.results.sweeps.folder import read_runs, write_runs
 from lowtide.results.sweeps.job import run_job
-from lowtide.results.sweeps.local import Event
+from lowtide.results.sweeps.local import RunEvent
 from tests.commands import (
     answer,
     command,
@@ -213,8 +213,8 @@ def test_plain_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str
     runs = [run for run, _ in pairs]
     with SweepProgress(runs, [], jobs=2) as progress:
         for run, record in pairs:
-            progress(Event("started", run))
-            progress(Event("finished", run, record))
+            progress(RunEvent("started", run))
+            progress(RunEvent("finished", run, record))
     lines = capsys.readouterr().err.splitlines()
     assert re.match(r"lowtide: 1/8  peak greedy width=16 gen:layered\S+ seed 0: \w+ in .* s; about", lines[0])
     assert lines[-1].startswith("lowtide: 8/8  ")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from random import Random
 
-from lowtide.formulations.recompute.layers_milp import Layer, LayerOption, Layers
+from lowtide.formulations.recompute.layers_milp import LayerOption, LayerPair, Layers
 
 Run = tuple[str, int, int | None]
 """"forward" or "back", layer, option; a forward without option sweeps."""
@@ -44,7 +44,7 @@ def random_layers(rng: Random) -> Layers:
             for _ in range(2)
         ]
         layers.append(
-            Layer(
+            LayerPair(
                 options=tuple(options),
                 first=3 if j < n else 0,
                 again=2,

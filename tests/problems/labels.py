@@ -9,10 +9,10 @@ import numpy as np
 
 import lowtide as lt
 from lowtide.formulations.makespan.data import MakespanData, makespan_data
-from lowtide.solvers.makespan.labels.ideals import Ideals, Known, find_ideals
+from lowtide.solvers.makespan.labels.ideals import Ideals, KnownIdeals, find_ideals
 from lowtide.solvers.makespan.labels.search import Beam, Form, search
 from lowtide.solvers.makespan.labels.shape import Shape, shape_of
-from lowtide.solvers.makespan.labels.together import Prices
+from lowtide.solvers.makespan.labels.together import PriceVectors
 from tests.oracles.brute_force import brute_force_peak
 from tests.strategies import random_graph
 
@@ -35,10 +35,10 @@ def prepared(problem: lt.Makespan) -> tuple[MakespanData, Shape, Ideals]:
     return data, shape, ideals
 
 
-def one_pass(shape: Shape, prices: Prices, below: int, width: int, form: Form = "beam") -> Beam:
+def one_pass(shape: Shape, prices: PriceVectors, below: int, width: int, form: Form = "beam") -> Beam:
     beam = search(
         shape,
-        Known(),
+        KnownIdeals(),
         prices,
         below=below,
         width=width,

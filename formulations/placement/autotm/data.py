@@ -38,8 +38,8 @@ from functools import cached_property
 from ....models.graph import Accounting, Mode, Op
 from ....models.problems.placement import Placement
 from ....models.units import SECOND
-from .items import Lifetime, Point, Walk, items_of
-from .steps import Hop, Role, Transition, Ways
+from .items import DecisionPoint, ItemLifetime, TierPath, items_of
+from .steps import Hop, Role, Transition, TransitionData
 
 
 class Form(StrEnum):
@@ -51,7 +51,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class TransferRate:
     """A channel: bytes per second (0: there is none), latency in ns."""
 
     rate: int
@@ -69,7 +69,7 @@ class ModeData:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class MemoryRow:
     """A limit: a tier, and the moment of each op at which what is there must fit.
 
     Attributes
@@ -110,14 +110,14 @@ class AutotmData:
 
     modes: tuple[tuple[ModeData, ...], ...]
     operands: tuple[tuple[int, ...], ...]
-    items: tuple[Lifetime, ...]
-    walks: tuple[Walk, ...]
+    items: tuple[ItemLifetime, ...]
+    walks: tuple[TierPath, ...]
     at: Mapping[tuple[int, int], int]
-    ways: Ways
-    rows: tuple[Row, ...]
+    ways: TransitionData
+    rows: tuple[MemoryRow, ...]
     rates: Mapping[int, int | None]
-    links: Mapping[Hop, Link]
-    links_beside: Mapping[Hop, Link]
+    links: Mapping[Hop, TransferRate]
+    links_beside: Mapping[Hop, TransferRate]
 
     @property
     def n(self) -> int:
@@ -157,7 +157,7 @@ class AutotmData:
         wanted = {mode.wanted.get(tensor, -1) for mode in self.modes[k]}
         return [tier for tier in self.ways.access if -1 in wanted or tier in wanted]
 
-    def steps(self, walk: Walk, i: int) -> list[Transition]:
+    def steps(self, walk: TierPath, i: int) -> list[Transition]:
         """Return the steps of a walk at its point i."""
         point, before = walk.points[i], walk.points[i - 1].role if i else None
         last = i + 1 == len(walk.points) or (before is not None and walk.points[i + 1].role is Role.MADE)
@@ -174,7 +174,7 @@ class AutotmData:
         uses = self.uses(point.op, self.items[walk.item].tensor)
         return [step for step in steps if step.use in uses]
 
-    def spans(self, walk: Walk) -> Iterator[tuple[int, int, int]]:
+    def spans(self, walk: TierPath) -> Iterator[tuple[int, int, int]]:
         """Yield the ops between points of a walk: the first, the one behind the last, the point before."""
         ops = [point.op for point in walk.points]
         ends = [*ops[1:], min(self.items[walk.item].last + 1, self.n)]
@@ -191,7 +191,7 @@ class AutotmData:
         return sum(copy_time(nbytes, self.links_beside[hop]) for hop in step.beside)
 
 
-def copy_time(nbytes: int, link: Link) -> int:
+def copy_time(nbytes: int, link: TransferRate) -> int:
     """Return the ns of a copy, rounded up, at least one.
 
     Examples
@@ -237,7 +237,7 @@ def autotm_data(
     capacities = [tier.capacity for tier in machine.tiers]
     limited = [i for i, room in enumerate(capacities) if i and room is not None and room < total]
     links = {(number[c.src], number[c.dst]): _link(problem, c.src, c.dst) for c in machine.channels}
-    ways = Ways(
+    ways = TransitionData(
         tiers=len(machine.tiers),
         hops=frozenset(links),
         access=tuple(sorted(rates)),
@@ -248,10 +248,10 @@ def autotm_data(
     first = (0, 1) if ways.replace else (1,)
     moments = [(0, m) for m in first if capacities[0] is not None]
     moments += [(i, m) for i in limited for m in range(3)]
-    rows = [Row(tier=i, moment=m, rooms=(capacities[i] or 0,) * len(graph.ops)) for i, m in moments]
+    rows = [MemoryRow(tier=i, moment=m, rooms=(capacities[i] or 0,) * len(graph.ops)) for i, m in moments]
     items = items_of(problem, window if form is Form.ASYNC else 0)
     if capacities[0] is not None and (0, 0) not in moments and any(x.unread for x in items):
-        rows.append(Row(tier=0, moment=0, rooms=(capacities[0], *(total,) * (len(graph.ops) - 1))))
+        rows.append(MemoryRow(tier=0, moment=0, rooms=(capacities[0], *(total,) * (len(graph.ops) - 1))))
     data = AutotmData(
         modes=tuple(
             tuple(
@@ -287,18 +287,18 @@ def autotm_data(
     return replace(data, walks=tuple(walk for t in range(len(items)) for walk in _walks(data, t)))
 
 
-def _link(problem: Placement, src: str, dst: str) -> Link:
+def _link(problem: Placement, src: str, dst: str) -> TransferRate:
     """Return the channel between two tiers, at most as fast as each of its groups: one copy at a time."""
     machine = problem.machine
     channel = next(c for c in machine.channels if (c.src, c.dst) == (src, dst))
     caps = [group.bytes_per_s for group in machine.groups if (src, dst) in group.channels]
-    return Link(rate=min([channel.bytes_per_s, *caps]), latency=channel.latency_ns)
+    return TransferRate(rate=min([channel.bytes_per_s, *caps]), latency=channel.latency_ns)
 
 
-def _beside(hop: Hop, link: Link, beside: tuple[int | None, int | None]) -> Link:
+def _beside(hop: Hop, link: TransferRate, beside: tuple[int | None, int | None]) -> TransferRate:
     """Return a channel beside ops: with its own rates into the first tier and out of it."""
     rate = beside[0] if hop[1] == 0 else beside[1] if hop[0] == 0 else None
-    return Link(rate=min(link.rate, rate or link.rate), latency=link.latency)
+    return TransferRate(rate=min(link.rate, rate or link.rate), latency=link.latency)
 
 
 def _wanted(op: Op, mode: Mode, number: Mapping[str, int], anywhere: bool) -> dict[int, int]:
@@ -307,7 +307,7 @@ def _wanted(op: Op, mode: Mode, number: Mapping[str, int], anywhere: bool) -> di
     return wanted | {t: number[tier] for t, tier in mode.operands}
 
 
-def _useful(data: AutotmData, items: tuple[Lifetime, ...]) -> Iterator[Lifetime]:
+def _useful(data: AutotmData, items: tuple[ItemLifetime, ...]) -> Iterator[ItemLifetime]:
     """Yield the items without the points beside ops that no plan needs."""
     longest = [data.longest(k) for k in range(data.n)]
     roles = {(1, 1): Role.PASSED, (1, 0): Role.PASSED_INWARD, (0, 1): Role.PASSED_OUTWARD}
@@ -328,18 +328,18 @@ def _useful(data: AutotmData, items: tuple[Lifetime, ...]) -> Iterator[Lifetime]
             if not point.role.passed:
                 points.append(point)
             elif useful in roles:
-                points.append(Point(op=point.op, role=roles[useful]))
+                points.append(DecisionPoint(op=point.op, role=roles[useful]))
         yield replace(item, points=tuple(points))
 
 
-def _walks(data: AutotmData, t: int) -> Iterator[Walk]:
+def _walks(data: AutotmData, t: int) -> Iterator[TierPath]:
     """Yield the walks of an item; what has no bytes and can be in the first tier is simply there."""
     item = data.items[t]
     accessed = [point.op for point in item.points if point.role.accessed]
     named = any(mode.wanted.get(item.tensor) for k in accessed for mode in data.modes[k])
     fixed = not item.nbytes and not named and (0 in item.starts or not item.initial)
     if fixed or (item.initial and 0 in item.starts):
-        whole = Walk(item=t, points=item.points, starts=(1,), end=1, pinned=True, fixed=fixed)
+        whole = TierPath(item=t, points=item.points, starts=(1,), end=1, pinned=True, fixed=fixed)
         stays = len(item.points) if fixed else whole.again
         yield replace(
             whole, points=tuple(x for i, x in enumerate(item.points) if i >= stays or not x.role.passed)
@@ -349,10 +349,10 @@ def _walks(data: AutotmData, t: int) -> Iterator[Walk]:
     outer = [1 << i for i in item.starts if i] if item.initial else []
     for starts, end in [((s,), s) for s in outer] if item.returns else [(tuple(outer), 0)]:
         if starts or not item.initial:
-            yield Walk(item=t, points=item.points, starts=starts, end=end, pinned=False)
+            yield TierPath(item=t, points=item.points, starts=starts, end=end, pinned=False)
 
 
-def granule(data: AutotmData, row: Row) -> int:
+def granule(data: AutotmData, row: MemoryRow) -> int:
     """Return the bytes in which the model counts what a row holds: a divisor of all sizes, or pages.
 
     AutoTM rounds sizes up to pages of 4096 bytes. Here they stay exact, in units of their greatest common

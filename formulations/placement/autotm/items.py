@@ -9,7 +9,7 @@ from .steps import Role
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class DecisionPoint:
     """A point of decision: the op (-1 at time 0, the number of ops at the end), and what it does."""
 
     op: int
@@ -17,7 +17,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lifetime:
+class ItemLifetime:
     """A content in fixed bytes; of what must return and is overwritten, the first one and the last one.
 
     Attributes
@@ -36,7 +36,7 @@ class Lifetime:
 
     tensor: int
     nbytes: int
-    points: tuple[Point, ...]
+    points: tuple[DecisionPoint, ...]
     last: int
     starts: tuple[int, ...]
     returns: bool
@@ -53,7 +53,7 @@ class Lifetime:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class TierPath:
     """An item's way through its points, up to where it is at time 0.
 
     Attributes
@@ -69,7 +69,7 @@ class Walk:
     """
 
     item: int
-    points: tuple[Point, ...]
+    points: tuple[DecisionPoint, ...]
     starts: tuple[int, ...]
     end: int
     pinned: bool
@@ -81,7 +81,7 @@ class Walk:
         return next((i for i, x in enumerate(self.points) if i and x.role is Role.MADE), len(self.points))
 
 
-def items_of(problem: Placement, window: int) -> tuple[Lifetime, ...]:
+def items_of(problem: Placement, window: int) -> tuple[ItemLifetime, ...]:
     """Return all items; they pass up to `window` ops on either side of those that access them."""
     graph, n = problem.graph, len(problem.graph.ops)
     names = [tier.name for tier in problem.machine.tiers]
@@ -109,7 +109,7 @@ def items_of(problem: Placement, window: int) -> tuple[Lifetime, ...]:
             if points == [(-1, Role.START)]:
                 continue  # nobody needs that content
             items.append(
-                Lifetime(
+                ItemLifetime(
                     tensor=t,
                     nbytes=tensor.nbytes,
                     points=_points(points, window),
@@ -121,7 +121,7 @@ def items_of(problem: Placement, window: int) -> tuple[Lifetime, ...]:
     return tuple(items)
 
 
-def _points(users: list[tuple[int, Role]], window: int) -> tuple[Point, ...]:
+def _points(users: list[tuple[int, Role]], window: int) -> tuple[DecisionPoint, ...]:
     """Return the points of decision: all users, and ops near these, each content by itself."""
     made = [i for i, (_, role) in enumerate(users) if role is Role.MADE and i]
     if made:
@@ -132,6 +132,6 @@ def _points(users: list[tuple[int, Role]], window: int) -> tuple[Point, ...]:
         for user in taken
         for k in range(max(user - window, users[0][0] + 1), min(user + window, users[-1][0] - 1) + 1)
     }
-    points = [Point(op=k, role=role) for k, role in users]
-    points += [Point(op=k, role=Role.PASSED) for k in near - taken]
+    points = [DecisionPoint(op=k, role=role) for k, role in users]
+    points += [DecisionPoint(op=k, role=Role.PASSED) for k in near - taken]
     return tuple(sorted(points, key=lambda point: point.op))

@@ -82,7 +82,7 @@ class Transition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ways:
+class TransitionData:
     """What steps depend on.
 
     Attributes

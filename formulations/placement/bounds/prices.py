@@ -71,7 +71,7 @@ LARGEST = 2**50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prices:
+class MemoryPrices:
     """Prices of memory and channels: integers, divided by 2**scale ns per byte.
 
     Attributes
@@ -101,7 +101,7 @@ def priced(
     memory: Sequence[float],
     room: Sequence[Sequence[float]],
     carried: Sequence[Sequence[float]],
-) -> Prices:
+) -> MemoryPrices:
     """Return prices near some numbers (ns per byte): non-negative, and no epoch's stall above its worth."""
     tables = [[max(0.0, float(p)) for p in row] for row in (memory, *room, *carried)]
     total = sum(map(sum, tables))
@@ -116,7 +116,7 @@ def priced(
         if waits and worth > SECOND << scale:
             for row in flows:
                 row[e] = row[e] * (SECOND << scale) // worth
-    return Prices(
+    return MemoryPrices(
         samples=tuple(samples),
         scale=scale,
         memory=tuple(whole[0]),
@@ -125,7 +125,7 @@ def priced(
     )
 
 
-def window_prices(data: SampleData, chosen: Sequence[Window]) -> Prices:
+def window_prices(data: SampleData, chosen: Sequence[Window]) -> MemoryPrices:
     """Return the prices that say the same as some windows that do not overlap."""
     around = 2 * len(data.duration)
     ends = {end % around if data.periodic else end for w in chosen for end in (w.low, w.high)}
@@ -155,7 +155,7 @@ def window_prices(data: SampleData, chosen: Sequence[Window]) -> Prices:
     return priced(data, samples, memory, room, carried)
 
 
-def price_bound(data: SampleData, prices: Prices) -> int:
+def price_bound(data: SampleData, prices: MemoryPrices) -> int:
     """Return a lower bound on stall, and durations beyond the least, in ns, rounded up: at least 0.
 
     Raises
@@ -191,7 +191,7 @@ def price_bound(data: SampleData, prices: Prices) -> int:
     return max(0, -(-((earned - kept) * SECOND - paid + above) // (SECOND * one)))
 
 
-def _modes_above(data: SampleData, prices: Prices, worths: Sequence[int]) -> int:
+def _modes_above(data: SampleData, prices: MemoryPrices, worths: Sequence[int]) -> int:
     """Return what the cheapest modes of all ops add, times 2**scale and SECOND."""
     rent, total = dict(zip(prices.samples, prices.memory, strict=True)), 0
     for k, modes in enumerate(data.modes):
@@ -204,7 +204,7 @@ def _modes_above(data: SampleData, prices: Prices, worths: Sequence[int]) -> int
     return total
 
 
-def _cheapest(data: SampleData, prices: Prices) -> Integers:
+def _cheapest(data: SampleData, prices: MemoryPrices) -> Integers:
     """Return per counted tensor the least that one of its bytes pays, times 2**scale."""
     samples, memory, room, carried = _from_the_start(data, prices)
     count = len(data.outer)
@@ -244,7 +244,7 @@ Table = tuple[tuple[int, ...], ...]
 
 
 def _from_the_start(
-    data: SampleData, prices: Prices
+    data: SampleData, prices: MemoryPrices
 ) -> tuple[tuple[int, ...], tuple[int, ...], Table, Table]:
     """Return samples and prices with a first sample at the start of a periodic problem's iteration."""
     if not data.periodic or prices.samples[0] == 0:

@@ -51,7 +51,7 @@ import numpy as np
 
 from ....models.units import SECOND
 from ...linear_program import LinearProgram, ProgramBuilder, PyomoProgram, as_pyomo
-from .prices import Prices, priced
+from .prices import MemoryPrices, priced
 from .samples import SampleData
 
 ENGINE = "milp"
@@ -132,7 +132,7 @@ def build(data: SampleData, samples: Sequence[int]) -> Sampled:
     )
 
 
-def sampled_prices(data: SampleData, sampled: Sampled, multipliers: Sequence[float]) -> Prices:
+def sampled_prices(data: SampleData, sampled: Sampled, multipliers: Sequence[float]) -> MemoryPrices:
     """Return the prices that multipliers of the program's rows stand for."""
     count = len(sampled.samples)
     return priced(

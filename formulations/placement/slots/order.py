@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ..states import Life
-from ..whole.sequence import At, Copying, Order, Stay
+from ..whole.sequence import At, Copying, EventResidency, Order
 from .pieces import Cut
 from .whole_milp import EPSILON, Value
 
@@ -59,8 +59,8 @@ class _Trace:
         self.first, self.last = some[0], some[-1]
         if self.life.ring:
             self.last = 3 * self.span
-        self.stays: dict[tuple[int, int], Stay] = {}
-        self.recent: Stay | None = None
+        self.stays: dict[tuple[int, int], EventResidency] = {}
+        self.recent: EventResidency | None = None
 
     def follow(self) -> bool:
         """Keep what each access, and the end, need; return whether all of it has a beginning."""
@@ -96,7 +96,7 @@ class _Trace:
         key = (x, begin % self.span if self.life.ring and not root else begin)
         stay = self.stays.get(key)
         if stay is None:
-            stay = self.stays[key] = Stay(life=self.number, tier=x, begin=None, since=float(begin))
+            stay = self.stays[key] = EventResidency(life=self.number, tier=x, begin=None, since=float(begin))
             if root:
                 stay.begin = (self.life.born, 0) if self.life.born >= 0 else None
             elif not self._copied(stay, begin):
@@ -121,7 +121,7 @@ class _Trace:
         flow = self.built.flow(self.number, p, [w])
         return self.value(flow[0]) if flow else 0.0
 
-    def _copied(self, stay: Stay, e: int) -> bool:
+    def _copied(self, stay: EventResidency, e: int) -> bool:
         """Let a stay that is whole at an instant begin with a copy; return whether there is one."""
         ways, n = self.built.cut.data.ways, self.built.cut.data.n
         came: dict[int, list[tuple[int, float]]] = {}

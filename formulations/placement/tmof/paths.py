@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from ..paths import Move, State, Walk, moves, walk
+from ..paths import LifePaths, Move, State, moves, walk
 from ..slots.pieces import Cut, coarse
 from .slots import Slots
 from .swaps_milp import TmofModel
@@ -15,7 +15,7 @@ from .swaps_milp import TmofModel
 Value = Callable[[Any], float]
 
 
-def decode(built: TmofModel, value: Value, g: int) -> tuple[Cut, list[Walk]]:
+def decode(built: TmofModel, value: Value, g: int) -> tuple[Cut, list[LifePaths]]:
     """Return what each life of a GPU does: all of an op's swaps from its start to its end, none before."""
     cut, lives = owns(built, value, g)
     walks = []

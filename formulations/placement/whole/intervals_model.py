@@ -10,7 +10,7 @@ from typing import Any
 from ....models.units import SECOND
 from ..states import StateData
 from .absences import absences, holds
-from .sequence import At, Copying, Order, Stay, Timing
+from .sequence import At, Copying, EventResidency, Order, Timing
 from .windows_cpsat import WindowModel
 
 Value = Callable[[Any], int]
@@ -178,11 +178,11 @@ def order_of(data: StateData, rate: Sequence[int], moves: Moves) -> tuple[Order,
     for number, own in of.items():
         life = data.lives[number]
         born = (life.born, 0) if life.born >= 0 else None
-        first = stay = Stay(life=number, tier=0, begin=born, since=since[born] if born else 0.0)
+        first = stay = EventResidency(life=number, tier=0, begin=born, since=since[born] if born else 0.0)
         stays = [stay]
         if number in homes:
             copied = events.get((number, -1))
-            outer = Stay(life=number, tier=homes[number], begin=copied)
+            outer = EventResidency(life=number, tier=homes[number], begin=copied)
             if copied is not None:
                 stay.uses.append(copied)
                 outer.since = since[copied]
@@ -192,7 +192,7 @@ def order_of(data: StateData, rate: Sequence[int], moves: Moves) -> tuple[Order,
             if g in moves.away and behind < data.end:
                 back = events[number, g]
                 outer.uses.append(back)
-                stay = Stay(life=number, tier=0, begin=back, since=since[back])
+                stay = EventResidency(life=number, tier=0, begin=back, since=since[back])
                 stays.append(stay)
             ended = (n, 1) if behind == data.end else (behind % n, behind // n)
             (outer if g in moves.away and behind == data.end else stay).uses.append(ended)

@@ -34,7 +34,7 @@ At = tuple[int, int]
 
 
 @dataclass(kw_only=True)
-class Stay:
+class EventResidency:
     """A life in a tier: the event with which it begins, or None; the events whose ends it lasts to.
 
     `since` orders the stays of a life; `last`: whether the last access of the life is in it.
@@ -76,7 +76,7 @@ class Order:
         Places in an iteration.
     """
 
-    stays: list[Stay]
+    stays: list[EventResidency]
     copies: list[Copying]
     place: Sequence[tuple[float, float]]
     length: int
@@ -154,7 +154,7 @@ class _Graph:
         return None
 
 
-def lasts(data: StateData, stay: Stay, event: int) -> bool:
+def lasts(data: StateData, stay: EventResidency, event: int) -> bool:
     """Return whether a use of a stay lasts to the end of an event, or ends as that starts."""
     return event >= data.n or stay.life < 0 or data.lives[stay.life].tensor in data.keeps[event]
 
@@ -187,7 +187,7 @@ def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | N
                 used = length[event] if lasts(data, stay, event) else 0
                 graph.add((event, later), (n, stay.begin[1] + 1), used)
     _one_by_one(data, order, length, graph)
-    if not _Room(data, order, length, graph).take(turns):
+    if not _EventWalk(data, order, length, graph).take(turns):
         return None
     events = n + 1 + len(order.copies)
     if not data.periodic:
@@ -222,7 +222,7 @@ def lengths(data: StateData, order: Order, rate: Sequence[int]) -> list[int]:
 
 def _one_by_one(data: StateData, order: Order, length: Sequence[int], graph: _Graph) -> None:
     """Let the stays of a tensor in a tier follow each other."""
-    stays_of: dict[tuple[int, int], list[Stay]] = {}
+    stays_of: dict[tuple[int, int], list[EventResidency]] = {}
     for stay in order.stays:
         stays_of.setdefault((data.lives[stay.life].tensor, stay.tier), []).append(stay)
     for stays in stays_of.values():
@@ -237,17 +237,17 @@ def _one_by_one(data: StateData, order: Order, length: Sequence[int], graph: _Gr
                     graph.add((i, y), (event, shift + later), length[i] if lasts(data, stay, i) else 0)
 
 
-Held = tuple[float, int, Stay, int]
+Held = tuple[float, int, EventResidency, int]
 """Until which place something holds room, its bytes, its stay, and the iteration from which that counts."""
 
 
-class _Room:
+class _EventWalk:
     """Walks along the order, takes turns on channels and room in tiers, and notes who waits for whom."""
 
     def __init__(self, data: StateData, order: Order, length: Sequence[int], graph: _Graph) -> None:
         self.data, self.order, self.length, self.graph = data, order, length, graph
         self.place = [*order.place, (0.0, 0.0), *((copy.begin, copy.end) for copy in order.copies)]
-        self.takes: dict[int, list[Stay]] = {}
+        self.takes: dict[int, list[EventResidency]] = {}
         self.used = [0] * len(data.capacity)
         self.constant = [0] * data.n
         """By op, bytes that it accesses of what never leaves."""
@@ -325,7 +325,7 @@ class _Room:
                 else:
                     rest -= born[1]
                     yield 0, born[1], [born]
-            own = Stay(life=-1, tier=0, begin=(event, 0), uses=[(event, 0)])
+            own = EventResidency(life=-1, tier=0, begin=(event, 0), uses=[(event, 0)])
             yield 0, rest, [(turn * span + self.place[event][1], rest, own, turn)]
         for tier, some in new.items():
             yield tier, sum(x[1] for x in some), some

@@ -31,7 +31,7 @@ from .refused import Refused, called, require_op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level(Written):
+class SetLevel(Written):
     """The states after the same number of steps.
 
     Attributes
@@ -54,7 +54,7 @@ class StatesProof(Written):
 
     kind: ClassVar[str] = "states"
     backward: bool
-    levels: tuple[Level, ...]
+    levels: tuple[SetLevel, ...]
 
 
 State = tuple[int, int, int]
@@ -70,12 +70,12 @@ def check_states(graph: Graph, bound: int, proof: StatesProof) -> int:
         With the state and the step that leads out of the list, or that the list may not have.
     """
     sets, levels = executed_sets(graph), proof.levels
-    walk = _Walk(graph, sets, backward=proof.backward, bound=bound)
+    walk = _StateWalk(graph, sets, backward=proof.backward, bound=bound)
     if not sets.n or not levels or levels[0].parents or levels[0].ops or len(levels[0].free) != 1:
         raise Refused("level 0: expected one state, where walks of a graph with ops begin, and no step to it")
     states, count = [walk.first()], 0
     for number, level in enumerate(levels):
-        following = levels[number + 1] if number + 1 < len(levels) else Level(parents=(), ops=(), free=())
+        following = levels[number + 1] if number + 1 < len(levels) else SetLevel(parents=(), ops=(), free=())
         successors = walk.listed(number + 1, states, following)
         if number + 1 >= sets.n and successors:
             raise Refused(f"level {number + 1}, state 0: found the end of the walk, expected it nowhere")
@@ -85,7 +85,7 @@ def check_states(graph: Graph, bound: int, proof: StatesProof) -> int:
     return count
 
 
-class _Walk:
+class _StateWalk:
     """Steps in one direction, below a bound."""
 
     def __init__(self, graph: Graph, sets: Executed, *, backward: bool, bound: int) -> None:
@@ -117,7 +117,7 @@ class _Walk:
                     change -= nbytes
         return change
 
-    def listed(self, number: int, states: list[State], level: Level) -> list[State]:
+    def listed(self, number: int, states: list[State], level: SetLevel) -> list[State]:
         """Return the states of a level, made from those of the level before."""
         if not len(level.parents) == len(level.ops) == len(level.free):
             raise Refused(f"level {number}: expected as many parents as ops and free ops")

@@ -28,7 +28,7 @@ from ....instances import load_problem
 from ....models.plan import Plan
 from ....models.units import MIB
 from ....solvers.placement.planner.method import planned, portfolio
-from ....solvers.placement.planner.setting import Setting
+from ....solvers.placement.planner.setting import PlannerSetting
 from ...tables.spec import RIGHT, Column, Fields, Row, TableSpec
 from ..placement_g10.table import PUBLISHED
 from ..running import Case, apart, say
@@ -90,7 +90,7 @@ def question(workload: str, *, whole: bool = False) -> lt.Placement:
     return load_problem(lt.Placement, specification(workload, whole=whole))
 
 
-def period(problem: lt.Placement, setting: Setting, believed: list[int] | None = None) -> int | None:
+def period(problem: lt.Placement, setting: PlannerSetting, believed: list[int] | None = None) -> int | None:
     """Return the period of a verified plan, None if the setting has none."""
     plan = planned(problem, setting, believed=believed)
     if not isinstance(plan, Plan):

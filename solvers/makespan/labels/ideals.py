@@ -63,11 +63,11 @@ class Ideals:
 
 
 EXACT = -1
-"""The count of `Known` where no other sets have a path."""
+"""The count of `KnownIdeals` where no other sets have a path."""
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownIdeals:
     """The sets of which a search for a path to all ops has asked: a hash table, and 1 if there may be one.
 
     What is known changes which labels fill a beam, never what is proved. The count is `EXACT` if no other
@@ -79,12 +79,12 @@ class Known:
     count: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
-def known_exactly(sets: Integers) -> Known:
+def known_exactly(sets: Integers) -> KnownIdeals:
     """Return that all ops can be run after these sets, and after no others."""
     from .ideals_kernel import numbered
 
     table, _ = numbered(sets)
-    return Known(table, np.ones(len(table), dtype=np.int8), np.array([EXACT], dtype=np.int64))
+    return KnownIdeals(table, np.ones(len(table), dtype=np.int8), np.array([EXACT], dtype=np.int64))
 
 
 def nothing_started(shape: Shape) -> tuple[Integers, Integers]:
@@ -96,7 +96,7 @@ def find_ideals(
     shape: Shape,
     most: int,
     expired: Callable[[], bool],
-    known: Known | None = None,
+    known: KnownIdeals | None = None,
     begin: tuple[Integers, Integers] | None = None,
     stop: Integers | None = None,
 ) -> Ideals | None:
@@ -113,7 +113,7 @@ def find_ideals(
     """
     from .ideals_kernel import next_ideals
 
-    known = known or Known()
+    known = known or KnownIdeals()
     stop = np.zeros(1, dtype=np.int64) if stop is None else stop
     some, live = begin or nothing_started(shape)
     sets, after = [some], [live]
@@ -168,7 +168,7 @@ def _completable(
     )
 
 
-def steps_from(shape: Shape, sets: Integers, after: Integers, known: Known, stop: Integers) -> Ideals:
+def steps_from(shape: Shape, sets: Integers, after: Integers, known: KnownIdeals, stop: Integers) -> Ideals:
     """Return some ideals of one size, those that they lead to, and the steps between them.
 
     From the ideals of the larger size there are steps too, for all ops that fit, without their targets. Some

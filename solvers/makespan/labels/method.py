@@ -21,10 +21,10 @@ from ...context import Context, Outcome
 from ...engines.supervise import run_passes
 from ..lists.method import begin
 from ..lists.priorities import PRIORITIES
-from .ideals import Known, known_exactly
+from .ideals import KnownIdeals, known_exactly
 from .meeting import Others, others_of
 from .shape import MOST_OPS, Shape, reversed_shape, shape_of
-from .together import Prices, uniform_prices
+from .together import PriceVectors, uniform_prices
 
 if TYPE_CHECKING:
     from ....models.arrays import Integers
@@ -116,12 +116,12 @@ def set_labels(data: MakespanData, problem: Makespan, context: Context) -> Outco
     assert context.incumbent is not None
     stop = np.zeros(1, dtype=np.int64)
     back = reversed_shape(data)
-    run = _Run(
+    run = _LabelSearch(
         data=data,
         context=context,
         stop=stop,
-        forth=Direction(shape, Known(), uniform_prices(shape)),
-        back=Direction(back, Known(), uniform_prices(back)),
+        forth=Direction(shape, KnownIdeals(), uniform_prices(shape)),
+        back=Direction(back, KnownIdeals(), uniform_prices(back)),
     )
     reason = run_passes(context, stop, run.go)
     if context.closed:
@@ -134,13 +134,13 @@ class Direction:
     """One direction of time: the problem, its sets of started ops, prices, and labels from the other one."""
 
     shape: Shape
-    known: Known
-    prices: Prices
+    known: KnownIdeals
+    prices: PriceVectors
     others: Others | None = None
 
 
 @dataclass(kw_only=True)
-class _Run:
+class _LabelSearch:
     """One search.
 
     Attributes

@@ -56,7 +56,7 @@ import numpy as np
 
 from ....models.arrays import Integers
 from .chunks import chunks
-from .ideals import Ideals, Known, find_ideals, nothing_started, steps_from
+from .ideals import Ideals, KnownIdeals, find_ideals, nothing_started, steps_from
 from .meeting import Others, no_others
 from .shape import Shape
 from .steps import (
@@ -70,7 +70,7 @@ from .steps import (
     undominated_labels,
     wider_labels,
 )
-from .together import Prices
+from .together import PriceVectors
 
 NARROW = 1000
 """Labels of each size that a cone keeps at least."""
@@ -112,8 +112,8 @@ class Beam:
 
 def search(
     shape: Shape,
-    known: Known,
-    prices: Prices,
+    known: KnownIdeals,
+    prices: PriceVectors,
     *,
     below: int,
     enough: int = 0,

@@ -116,7 +116,7 @@ def _larger(table: Integers, latest: Integers) -> tuple[Integers, Integers]:
 
 
 @dataclass(frozen=True)
-class Prices:
+class PriceVectors:
     """Vectors of prices.
 
     Attributes
@@ -135,14 +135,14 @@ class Prices:
         return self.rows[self.ended <= max(0, ended)]
 
     @property
-    def always(self) -> Prices:
+    def always(self) -> PriceVectors:
         """Those that hold from the beginning, so also with time running backwards."""
-        return Prices(self.rows[self.ended == 0], self.ended[self.ended == 0])
+        return PriceVectors(self.rows[self.ended == 0], self.ended[self.ended == 0])
 
 
-def uniform_prices(shape: Shape) -> Prices:
+def uniform_prices(shape: Shape) -> PriceVectors:
     """Return the prices of the load bound."""
-    return Prices(np.full((1, len(shape.duration)), SCALE, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    return PriceVectors(np.full((1, len(shape.duration)), SCALE, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
 def find_prices(
@@ -151,7 +151,7 @@ def find_prices(
     context: Context,
     seconds: float,
     expired: Callable[[], bool] = lambda: False,
-) -> Prices:
+) -> PriceVectors:
     """Return vectors of prices, by row, the uniform ones first.
 
     Parameters
@@ -174,7 +174,7 @@ def find_prices(
             if left > 0 and not expired() and (dual := _dual(shape, member, some, context, left)) is not None:
                 rows.append(_integers(dual, member, SCALE * int(shape.numbers[0])))
                 ended.append(least)
-    return Prices(np.array(rows, dtype=np.int64), np.array(ended, dtype=np.int64))
+    return PriceVectors(np.array(rows, dtype=np.int64), np.array(ended, dtype=np.int64))
 
 
 def _members(sets: Integers, n: int) -> Integers:
@@ -216,7 +216,7 @@ def _integers(dual: np.ndarray, member: Integers, scale: int) -> Integers:
     return prices
 
 
-def price_bound(shape: Shape, prices: Prices) -> int:
+def price_bound(shape: Shape, prices: PriceVectors) -> int:
     """Return the best bound of the page of mathematics at time 0, in ticks."""
     best, scale = 0, SCALE * int(shape.numbers[0])
     order = shape.by_tail

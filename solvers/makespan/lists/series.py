@@ -22,7 +22,7 @@ from ...portfolio import run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class Section:
     """The ops ``first, ..., end - 1`` of the reference order, as a problem."""
 
     first: int
@@ -48,7 +48,7 @@ def ordered_with_all(order: Precedence) -> list[bool]:
     return [a and b for a, b in zip(before, behind, strict=True)]
 
 
-def in_series(problem: Makespan) -> list[Piece]:
+def in_series(problem: Makespan) -> list[Section]:
     """Return the pieces in order; one piece, the problem itself, if it cannot be cut.
 
     It is cut behind ops where everything meets, if some ops of the piece do not run alone. Only problems with
@@ -64,7 +64,7 @@ def in_series(problem: Makespan) -> list[Piece]:
     """
     graph = problem.graph
     n = len(graph.ops)
-    whole = [Piece(first=0, end=n, problem=problem)]
+    whole = [Section(first=0, end=n, problem=problem)]
     if graph.accounting is not Accounting.COEXIST or not problem.identical:
         return whole
     alone = ordered_with_all(precedence(graph))
@@ -80,11 +80,11 @@ def in_series(problem: Makespan) -> list[Piece]:
     if len(cuts) == 2:
         return whole
     return [
-        Piece(first=a, end=b, problem=replace(problem, graph=_part(graph, a, b))) for a, b in pairwise(cuts)
+        Section(first=a, end=b, problem=replace(problem, graph=_part(graph, a, b))) for a, b in pairwise(cuts)
     ]
 
 
-def joined(pieces: Sequence[Piece], answers: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def joined(pieces: Sequence[Section], answers: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Return the starts that run the pieces one after another."""
     starts: list[int] = []
     now = 0
@@ -95,7 +95,7 @@ def joined(pieces: Sequence[Piece], answers: Sequence[Sequence[int]]) -> tuple[i
 
 
 def solve_in_series(
-    pieces: Sequence[Piece],
+    pieces: Sequence[Section],
     problem: Makespan,
     context: Context,
     solve: Callable[[Makespan, Context], Outcome],
@@ -133,7 +133,7 @@ def solve_in_series(
     return run([searches, *parts], problem, context)
 
 
-def _within(piece: Piece, answer: Sequence[int]) -> tuple[int, ...]:
+def _within(piece: Section, answer: Sequence[int]) -> tuple[int, ...]:
     """Return the starts of the ops of a piece, from when the piece before has ended."""
     starts = answer[piece.first : piece.end]
     begin = min(starts)

@@ -46,7 +46,7 @@ import numpy as np
 
 from ....models.arrays import Integers
 from ..labels.chunks import chunks
-from ..labels.ideals import Ideals, Known, nothing_started, steps_from
+from ..labels.ideals import Ideals, KnownIdeals, nothing_started, steps_from
 from ..labels.meeting import no_others
 from ..labels.shape import Shape
 from ..labels.steps import (
@@ -89,7 +89,7 @@ class Guide:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passed:
+class PassResult:
     """What a pass found.
 
     Attributes
@@ -121,7 +121,7 @@ def guided_pass(
     stop: Integers,
     expired: Callable[[], bool],
     threads: int = 1,
-) -> Passed | None:
+) -> PassResult | None:
     """Go through the sets by size; None if stopped.
 
     Parameters
@@ -141,7 +141,7 @@ def guided_pass(
     """
     n, processors = len(shape.duration), int(shape.numbers[0])
     prices = uniform_prices(shape).rows
-    known = Known(np.full(REMEMBERED, -1, dtype=np.int64), np.zeros(REMEMBERED, dtype=np.int8))
+    known = KnownIdeals(np.full(REMEMBERED, -1, dtype=np.int64), np.zeros(REMEMBERED, dtype=np.int8))
     rest = None if guide is None else _rest_bounds(kept, guide)
     sets, after = nothing_started(shape)
     labels = first_labels(shape)
@@ -176,7 +176,7 @@ def guided_pass(
         if len(chosen) > width:
             fewer = _merged(shape, ideals, labels, chosen, width)
             if fewer is None:
-                return Passed(bound=int(bound[chosen].min()), starts=None, guide=None, merged=merged)
+                return PassResult(bound=int(bound[chosen].min()), starts=None, guide=None, merged=merged)
             labels, merged = fewer, True
         else:
             labels = tuple(x[chosen] for x in labels)
@@ -194,10 +194,10 @@ def guided_pass(
             least=np.concatenate(earliest)[order],
         )
     if not len(labels[0]):
-        return Passed(bound=least, starts=None, guide=left, merged=merged)
+        return PassResult(bound=least, starts=None, guide=left, merged=merged)
     finish = np.maximum(labels[5], labels[4].max(axis=1))
     starts = None if merged else starts_of(shape, row_of(history, int(np.argmin(labels[4].max(axis=1)))))
-    return Passed(bound=min(least, int(finish.min())), starts=starts, guide=left, merged=merged)
+    return PassResult(bound=min(least, int(finish.min())), starts=starts, guide=left, merged=merged)
 
 
 def _rest_bounds(kept: Sequence[int], guide: Guide) -> Callable[[Integers, Labels], Integers]:

@@ -27,7 +27,7 @@ from ..lists.priorities import PRIORITIES
 
 if TYPE_CHECKING:
     from ....models.arrays import Integers
-    from .two_way import Guide, Passed
+    from .two_way import Guide, PassResult
 
 FIRST = 12
 """Nodes of the first reduced tree."""
@@ -70,7 +70,7 @@ def two_way(problem: Makespan, context: Context) -> Outcome:
     """Search from the incumbent; offer what is found, raise the bound."""
     stop = np.zeros(1, dtype=np.int64)
     tree = relaxed_tree(problem)
-    run = _Run(
+    run = _PassSearch(
         tree=tree,
         processors=problem.count,
         memory=sum(tree.needed) if problem.memory is None else problem.memory,
@@ -86,7 +86,7 @@ def two_way(problem: Makespan, context: Context) -> Outcome:
 
 
 @dataclass(kw_only=True)
-class _Run:
+class _PassSearch:
     """One search; `width` is that of its passes now."""
 
     tree: TaskTree
@@ -128,7 +128,7 @@ class _Run:
 
     def one_pass(
         self, away: Sequence[int], turn: int, guide: Guide | None, width: int, *, beam: bool = False
-    ) -> Passed | None:
+    ) -> PassResult | None:
         """Make a pass or a beam, forwards or backwards; leave what it found with the context."""
         from .projection import both_shapes, reduced
         from .two_way import guided_pass

@@ -80,7 +80,7 @@ class Probing:
     complete: bool
 
 
-class TimeIsUp(Exception):
+class ProbeExpired(Exception):
     """Raised within a probe."""
 
 
@@ -123,7 +123,7 @@ def probing_bound(
     while bound < high and (first is None or (high - bound) * FINEST >= below):
         try:
             forced = force(space, limit, expired=expired, compiled=compiled)
-        except TimeIsUp:
+        except ProbeExpired:
             return Probing(bound=bound, forced=first, complete=False)
         if forced.bound is not None:
             bound = max(bound, min(forced.bound, below))
@@ -271,7 +271,7 @@ class _Probe:
         without += [] if outside is None else [outside]
         memory, members = self.minima.minimum(within, without, expired=self.expired)
         if members is None:
-            raise TimeIsUp
+            raise ProbeExpired
         cost = memory + space.extra[w]
         if cost > self.limit:
             self.least = cost if self.least is None else min(self.least, cost)

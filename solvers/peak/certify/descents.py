@@ -123,7 +123,7 @@ class _Writer:
         height, why = (None if hill.low > UNREACHED // 2 else hill.low), hill.why
         if isinstance(why, StuckBetween):
             ops, outside = _ops(node), node[-1]
-            forward, backward = _Walk(self, False, ops, outside), _Walk(self, True, ops, outside)
+            forward, backward = _ClaimWalk(self, False, ops, outside), _ClaimWalk(self, True, ops, outside)
             return Way(
                 ops=ops,
                 outside=outside,
@@ -151,7 +151,7 @@ class _Writer:
 
     def _branch(self, claim: Component, before: int, stuck: Stuck) -> Branch:
         """Return what follows the step over an op, after those over `before`."""
-        walk = _Walk(self, claim.backward, claim.ops, claim.outside)
+        walk = _ClaimWalk(self, claim.backward, claim.ops, claim.outside)
         walk.step_over(before | 1 << stuck.op)
         return Branch(op=stuck.op, moves=walk.moves(stuck.paths), claims=self._numbers(stuck.parts))
 
@@ -173,7 +173,7 @@ class _Writer:
         return self.blocks[key]
 
 
-class _Walk:
+class _ClaimWalk:
     """A walk over the ops of a claim, in one direction."""
 
     def __init__(self, writer: _Writer, back: bool, ops: int, outside: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....models.verifier.proofs.states import Level, StatesProof
+from ....models.verifier.proofs.states import SetLevel, StatesProof
 from ..search.beam import LARGEST, PLAIN_STEPS, largest
 from ..search.compiled_pass import compiled_pass
 from ..search.plain_pass import plain_pass
@@ -49,7 +49,7 @@ def prove_by_states(
     TooHigh
         If an order stays below the bound.
     """
-    levels, count = list[Level](), 0
+    levels, count = list[SetLevel](), 0
 
     def record(parents: Any, ops: Any, free: Any) -> None:
         nonlocal count
@@ -57,7 +57,7 @@ def prove_by_states(
         if count * BYTES_PER_STATE > nbytes // 2:
             raise OutOfMemory
         levels.append(
-            Level(
+            SetLevel(
                 parents=_tuple(parents),
                 ops=_tuple(ops),
                 free=tuple(None if v < 0 else v for v in _tuple(free)),

@@ -77,7 +77,7 @@ class Frame(NamedTuple):
     whole: bool = False
 
 
-class Place(NamedTuple):
+class Spot(NamedTuple):
     """Where a search stands: interval, direction, executed set, and M there."""
 
     frame: Frame

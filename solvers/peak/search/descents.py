@@ -58,7 +58,7 @@ from .descent_records import (
     Frame,
     Hill,
     Key,
-    Place,
+    Spot,
     Stuck,
     StuckAtWaist,
     StuckBetween,
@@ -144,7 +144,7 @@ class DescentSearch:
                 return way
             back = end <= start
             done, memory = (sets.everything, end) if back else (0, start)
-            place = Place(Frame(0, 0, whole=True), back, done, memory)
+            place = Spot(Frame(0, 0, whole=True), back, done, memory)
             ready = sets.first(back, 0, sets.everything)
             end_of: Descended = carried_out(self._descend_all(place, sets.everything, ready, -UNREACHED))
         except GaveUp:
@@ -177,7 +177,7 @@ class DescentSearch:
         a, b, memory_a, memory_b = low, high, low_memory, high_memory
         while a != b:
             back = memory_b > memory_a
-            place = Place(self._frame(a, b), back, b if back else a, memory_b if back else memory_a)
+            place = Spot(self._frame(a, b), back, b if back else a, memory_b if back else memory_a)
             found = yield self._descend_all(place, b & ~a, sets.first(back, a, b), -UNREACHED)
             if not found.ops:
                 hill.low = found.memory + found.least - low_memory
@@ -195,7 +195,7 @@ class DescentSearch:
         self._store(hill, False, low, (*forward, *reversed(backward)))
         return hill.path
 
-    def _descend_all(self, place: Place, ops: int, ready: list[int], goal: int) -> Call:
+    def _descend_all(self, place: Spot, ops: int, ready: list[int], goal: int) -> Call:
         """Take descents within `ops` until M is at most `goal` or there are none.
 
         Returns a `Descended`.
@@ -209,7 +209,7 @@ class DescentSearch:
             hill = self._hill(place, part)
             budget = self._limit - memory
             if hill.low <= budget < hill.high:
-                yield self._descend(hill, Place(frame, back, done, memory), part, ready)
+                yield self._descend(hill, Spot(frame, back, done, memory), part, ready)
             if hill.high > budget:
                 stuck.append(((part, ready), hill.low))
                 continue
@@ -225,11 +225,11 @@ class DescentSearch:
             if hill.change < 0:  # with less memory, others may have descents now
                 parts += [other for other, _ in stuck]
                 stuck = []
-            parts += self._parts(Place(frame, back, done, memory), part, ready)
+            parts += self._parts(Spot(frame, back, done, memory), part, ready)
         least = min((low for _, low in stuck), default=UNREACHED)
         return Descended(walked, paths, memory, least, [part for (part, _), _ in stuck])
 
-    def _parts(self, place: Place, ops: int, ready: list[int]) -> list[Part]:
+    def _parts(self, place: Spot, ops: int, ready: list[int]) -> list[Part]:
         """Return the components of some ops (one if all must be done), remembered."""
         if place.frame.whole or len(ready) < 2:
             return [(ops, ready)] if ops else []
@@ -243,7 +243,7 @@ class DescentSearch:
                 self._splits[key] = parts
         return list(parts)
 
-    def _hill(self, place: Place, part: int) -> Hill:
+    def _hill(self, place: Spot, part: int) -> Hill:
         """Return what is known of a component."""
         (key,) = self._keys(place, [part])
         hill = self.hills.get(key)
@@ -251,11 +251,11 @@ class DescentSearch:
             hill = self.hills[key] = Hill()
         return hill
 
-    def _keys(self, place: Place, parts: list[int]) -> tuple[Key, ...]:
+    def _keys(self, place: Spot, parts: list[int]) -> tuple[Key, ...]:
         frame, back = place.frame, place.back
         return tuple((back, frame.whole, frame[back], part) for part in parts)
 
-    def _descend(self, hill: Hill, place: Place, part: int, ready: list[int]) -> Call:
+    def _descend(self, hill: Hill, place: Spot, part: int, ready: list[int]) -> Call:
         """Search a component for a descent within the limit, and fill its hill (5)."""
         _, back, done, memory = place
         budget = self._limit - memory
@@ -281,7 +281,7 @@ class DescentSearch:
                 why.append(stuck)
         hill.low, hill.why = least, tuple(why) if self._record else None
 
-    def _fall(self, hill: Hill, place: Place, part: int, ready: list[int]) -> bool:
+    def _fall(self, hill: Hill, place: Spot, part: int, ready: list[int]) -> bool:
         """Take the steps that do not increase M, as long as there are any; return whether there were."""
         _, back, done, memory = place
         sets, path, fallen = self.sets, list[int](), True
@@ -304,13 +304,13 @@ class DescentSearch:
             self._store(hill, back, place.done, path)
         return bool(path)
 
-    def _descend_by_waist(self, hill: Hill, place: Place, part: int, ready: list[int], waist: int) -> Call:
+    def _descend_by_waist(self, hill: Hill, place: Spot, part: int, ready: list[int], waist: int) -> Call:
         """Search for a descent in a component with a waist (6)."""
         _, back, done, memory = place
         sets, least = self.sets, UNREACHED
         neck = part & (sets.descendants if back else sets.ancestors)[waist]
         low, high = (done & ~neck, done) if back else (done, done | neck)
-        inner = Place(self._frame(low, high), back, done, memory)
+        inner = Spot(self._frame(low, high), back, done, memory)
         pieces = self._parts(inner, neck, ready)
         for piece, some in pieces:
             found, budget = self._hill(inner, piece), self._limit - memory
@@ -339,7 +339,7 @@ class DescentSearch:
             hill.low, hill.why = min(least, above), why and why._replace(beyond=stuck)
 
     def _beyond(
-        self, hill: Hill, place: Place, part: int, path: list[int], change: int, rest: int, ready: list[int]
+        self, hill: Hill, place: Spot, part: int, path: list[int], change: int, rest: int, ready: list[int]
     ) -> Call:
         """Go on from the end of a path until M is at most M at its origin; fill the hill if that succeeds.
 
@@ -352,7 +352,7 @@ class DescentSearch:
         if change > 0 and rest:
             end = done ^ mask_of(path)
             ready = ready + self.sets.enabled(back, path[pivot], end, rest)
-            found = yield self._descend_all(Place(frame, back, end, found.memory), rest, ready, memory)
+            found = yield self._descend_all(Spot(frame, back, end, found.memory), rest, ready, memory)
         stuck = None
         if self._record:
             stuck = Stuck(path[pivot], tuple(found.paths), self._keys(place, found.parts))

@@ -120,7 +120,7 @@ def widen(problem: Peak, context: Context, expired: Callable[[], bool], *, alone
     The context must have an incumbent and a bound. Not `alone`: the walk, the local search and probing have
     their time from elsewhere.
     """
-    graph, passes = problem.graph, _Passes(problem, context, expired)
+    graph, passes = problem.graph, _ExhaustivePasses(problem, context, expired)
     search = DescentSearch(graph) if len(graph.ops) <= MASK_LIMIT else None  # beyond it, masks are too large
     first = SMALL_EFFORT if len(graph.ops) <= SMALL else EFFORT
     effort, descents, tried, effective = first, DESCENTS, 0, True
@@ -209,7 +209,7 @@ def _descend(
     return search.nbytes <= nbytes
 
 
-class _Passes:
+class _ExhaustivePasses:
     """Exhaustive passes that close in on the optimum, and which direction is the better one."""
 
     def __init__(self, problem: Peak, context: Context, expired: Callable[[], bool]) -> None:

@@ -67,7 +67,7 @@ class Irreducible:
     ops: tuple[int, ...]
 
 
-class Network(Generic[Part]):
+class ArcNetwork(Generic[Part]):
     """The network of a graph; parallel arcs are always one.
 
     Parameters
@@ -152,7 +152,7 @@ def compose(
 ) -> Part | Irreducible:
     """Return the composition of all ops (at least one), or what is left if they are not series-parallel.
 
-    The parameters are those of `Network`.
+    The parameters are those of `ArcNetwork`.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def compose(
     >>> compose(state_space(load("gen:sp?n=6&seed=8")), *words)
     '0 (1 | 4 | 2 3) 5'
     """
-    network = Network(space, single, series, parallel)
+    network = ArcNetwork(space, single, series, parallel)
     network.reduce(range(len(network.into)))
     return network.result()
 

@@ -47,7 +47,7 @@ def solve_pumpkin(problem: Peak, context: Context) -> Outcome:
     space = state_space(graph)
     context.offer(range(space.n))
     source, paths, sink = paths_of(graph, space)
-    search = Search(space, source, [_pieces(space, path) for path in paths])
+    search = VectorSearch(space, source, [_pieces(space, path) for path in paths])
     reason = search.run(context)
     if reason is not None:
         return Outcome(reason=reason, detail=f"{len(search.came_from)} position vectors")
@@ -107,7 +107,7 @@ def _pieces(space: StateSpace, path: list[int]) -> Blocks:
     return pieces + between
 
 
-class Search:
+class VectorSearch:
     """The search over position vectors (2 and 3), which are numbers in a mixed radix.
 
     Parameters

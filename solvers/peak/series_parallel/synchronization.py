@@ -27,7 +27,7 @@ from heapq import heappop, heappush
 from ...trees.blocks import Blocks, in_parallel, in_series
 from ..search.state_space import StateSpace
 from .additive import attributed_changes, op_block
-from .networks import SINK, SOURCE, Irreducible, Network
+from .networks import SINK, SOURCE, ArcNetwork, Irreducible
 
 Move = tuple[int, int, bool, int]
 """What it costs, x, whether arcs out of x are moved, y."""
@@ -52,7 +52,7 @@ def synchronized_blocks(space: StateSpace, order: Sequence[int]) -> Blocks:
     if not space.n:
         return []
     change = attributed_changes(space, order)
-    network = Network(space, lambda v: [op_block(space, v, change[v])], in_series, in_parallel)
+    network = ArcNetwork(space, lambda v: [op_block(space, v, change[v])], in_series, in_parallel)
     rank = _ranks(network, {v: k for k, v in enumerate(order)})
     network.reduce(range(len(network.into)))
     moves: list[Move] = []
@@ -80,7 +80,7 @@ def synchronized_blocks(space: StateSpace, order: Sequence[int]) -> Blocks:
     return found
 
 
-def _ranks(network: Network[Blocks], place: dict[int, int]) -> list[tuple[int, int]]:
+def _ranks(network: ArcNetwork[Blocks], place: dict[int, int]) -> list[tuple[int, int]]:
     """Return the rank of each vertex, and its place in a topological order."""
     vertices = len(network.into)
     waits = [len(arcs) for arcs in network.into]
@@ -97,12 +97,12 @@ def _ranks(network: Network[Blocks], place: dict[int, int]) -> list[tuple[int, i
     return list(zip(last, number, strict=True))
 
 
-def _push(moves: list[Move], network: Network[Blocks], rank: list[tuple[int, int]], x: int) -> None:
+def _push(moves: list[Move], network: ArcNetwork[Blocks], rank: list[tuple[int, int]], x: int) -> None:
     for move in _moves_at(network, rank, x):
         heappush(moves, move)
 
 
-def _moves_at(network: Network[Blocks], rank: list[tuple[int, int]], x: int) -> list[Move]:
+def _moves_at(network: ArcNetwork[Blocks], rank: list[tuple[int, int]], x: int) -> list[Move]:
     """Return the moves that make x vanish."""
     into, out = network.into[x], network.out_of[x]
     if x <= SINK or len(into) == len(out) or min(len(into), len(out)) != 1:

@@ -84,7 +84,7 @@ class Prices(NamedTuple):
     fine: int
 
 
-class World(NamedTuple):
+class Locations(NamedTuple):
     """Where all items are: bytes free by row and op, workspaces left out; tier by operand.
 
     ``beside``, ``length``: ns of the copies beside an op, and of itself; ``mode``, ``work``: its mode and the

@@ -6,7 +6,7 @@ No number here leaves 64 bits: `arrays` has the proof.
 from __future__ import annotations
 
 from ...engines.kernels import inner, kernel_in_place
-from .arrays import AutotmTables, Integers, Matrix, Prices, Scratch, World
+from .arrays import AutotmTables, Integers, Locations, Matrix, Prices, Scratch
 
 NEVER = 2**61
 """Cost of what cannot be: more than anything else costs (`arrays`)."""
@@ -58,7 +58,7 @@ def _price(m: AutotmTables, prices: Prices, scratch: Scratch, p: int, s: int, t:
 
 
 @inner
-def _length(m: AutotmTables, world: World, k: int, j: int, tier: int, room: int) -> tuple[int, int]:
+def _length(m: AutotmTables, world: Locations, k: int, j: int, tier: int, room: int) -> tuple[int, int]:
     """Return the length and the mode of an op that takes operand j from a tier; `NEVER`: there is no mode."""
     best, chosen = NEVER, -1
     first, last = m.operand_first[k], m.operand_first[k + 1]
@@ -79,7 +79,7 @@ def _length(m: AutotmTables, world: World, k: int, j: int, tier: int, room: int)
 
 
 @inner
-def _beside(m: AutotmTables, world: World, unit: int, p: int, s: int, t: int) -> int:
+def _beside(m: AutotmTables, world: Locations, unit: int, p: int, s: int, t: int) -> int:
     """Return what a step adds to the slot of its op beside all others, `NEVER` if it does not fit."""
     k, j, size = m.op[p], m.operand[p], m.size[t]
     for r in range(world.free.shape[0]):
@@ -102,7 +102,7 @@ def _beside(m: AutotmTables, world: World, unit: int, p: int, s: int, t: int) ->
 
 @inner
 def _walk(
-    m: AutotmTables, prices: Prices, world: World, scratch: Scratch, t: int, exact: bool, weight: int
+    m: AutotmTables, prices: Prices, world: Locations, scratch: Scratch, t: int, exact: bool, weight: int
 ) -> tuple[int, int]:
     """Return the cost and the number of the best walk of an item, its steps in the scratch.
 
@@ -159,7 +159,7 @@ def _walk(
 
 
 @inner
-def _place(m: AutotmTables, world: World, t: int, sign: int) -> None:
+def _place(m: AutotmTables, world: Locations, t: int, sign: int) -> None:
     """Put an item into the world on its chosen walk, or take it out of it (sign -1)."""
     w, size = world.chosen[t], m.size[t] * sign
     n = world.free.shape[1]
@@ -178,7 +178,7 @@ def _place(m: AutotmTables, world: World, t: int, sign: int) -> None:
 
 
 @inner
-def _run(m: AutotmTables, world: World, k: int) -> bool:
+def _run(m: AutotmTables, world: Locations, k: int) -> bool:
     """Choose the shortest mode of an op that fits; return whether there is one."""
     room = world.free[m.run_row, k] if m.run_row >= 0 else NEVER
     length, mode = _length(m, world, k, -1, 0, room)
@@ -191,7 +191,7 @@ def _run(m: AutotmTables, world: World, k: int) -> bool:
 def respond(
     m: AutotmTables,
     prices: Prices,
-    world: World,
+    world: Locations,
     scratch: Scratch,
     held: Matrix,
     moved: Matrix,
@@ -263,7 +263,7 @@ def respond(
 
 
 @kernel_in_place
-def column(m: AutotmTables, world: World, t: int, rows: Integers, values: Integers) -> tuple[int, int]:
+def column(m: AutotmTables, world: Locations, t: int, rows: Integers, values: Integers) -> tuple[int, int]:
     """Write the column of an item's walk (`master`); return how long it is, and its cost in ns."""
     w, n, number, cost = world.chosen[t], world.free.shape[1], 0, 0
     slots = world.free.shape[0] * n
@@ -293,7 +293,7 @@ def column(m: AutotmTables, world: World, t: int, rows: Integers, values: Intege
 
 
 @kernel_in_place
-def settle(m: AutotmTables, world: World) -> bool:
+def settle(m: AutotmTables, world: Locations) -> bool:
     """Put all items into an empty world; return whether all fits and every op has a mode."""
     n = world.free.shape[1]
     world.beside[:] = 0
@@ -310,7 +310,7 @@ def settle(m: AutotmTables, world: World) -> bool:
 
 @kernel_in_place
 def improve(
-    m: AutotmTables, prices: Prices, world: World, scratch: Scratch, order: Integers, weight: int
+    m: AutotmTables, prices: Prices, world: Locations, scratch: Scratch, order: Integers, weight: int
 ) -> int:
     """Give items, one after the other, their best walks beside all others; return how many have changed."""
     changed = 0
@@ -335,7 +335,7 @@ def improve(
 
 
 @kernel_in_place
-def duration(m: AutotmTables, world: World) -> int:
+def duration(m: AutotmTables, world: Locations) -> int:
     """Return the ns of all slots, and of the copies before and behind ops."""
     total = 0
     for k in range(world.free.shape[1]):

@@ -23,12 +23,12 @@ import numpy as np
 
 from ...context import Context
 from ...engines.highs_columns import Column, ColumnProgram
-from .arrays import World
+from .arrays import Locations
 from .autotm_kernel import column
 from .tables import Arrays
 
 
-class Point(NamedTuple):
+class DualPrices(NamedTuple):
     """Prices in ns: of a byte by row and op; by op the shares of a and c in the bound of its slot.
 
     ``take``: by operand and tier, beyond what that lengthens the slot by.
@@ -40,7 +40,7 @@ class Point(NamedTuple):
     take: Any
 
 
-class Master:
+class PriceMaster:
     """The program, with the sets of c as they are in the tables now.
 
     Parameters
@@ -113,7 +113,7 @@ class Master:
         rows, values = np.asarray(rows, np.int64), np.asarray(values, float)
         return cost / self.ns, rows, values / self.scale[rows]
 
-    def add(self, world: World) -> int:
+    def add(self, world: Locations) -> int:
         """Add the walks of a world that are not known yet; return how many."""
         m, fresh = self.arrays.tables, []
         for t, w in enumerate(world.chosen.tolist()):
@@ -128,7 +128,7 @@ class Master:
         self.program.add(fresh)
         return len(fresh)
 
-    def solve(self) -> tuple[float, Point] | None:
+    def solve(self) -> tuple[float, DualPrices] | None:
         """Return the value in ns and the prices; None if they were not found in time."""
         solution = self.program.solve()
         if solution is None:
@@ -140,9 +140,9 @@ class Master:
         beside, near = np.clip(beside, 0, 1), np.clip(near, 0, 1)
         rent = np.maximum(0, -dual[: self.slots]).reshape(rows, n)
         take = -dual[self.links : self.items].reshape(operands, tiers)
-        return value * self.ns, Point(rent, beside, np.minimum(near, 1 - beside), take)
+        return value * self.ns, DualPrices(rent, beside, np.minimum(near, 1 - beside), take)
 
-    def choose(self, seconds: float) -> World | None:
+    def choose(self, seconds: float) -> Locations | None:
         """Return a good choice of known walks, one for each item; None if none was found in time."""
         values = self.program.choose(range(self.modes, self.program.columns), seconds)
         if values is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ....formulations.placement.autotm.data import AutotmData, ModeData, copy_time
-from ....formulations.placement.autotm.items import Walk
+from ....formulations.placement.autotm.items import TierPath
 from ....formulations.placement.autotm.steps import Hop, Role, Transition
 from ....formulations.placement.autotm.walks_milp import Path
 from ....models.lowering.builder import PlanBuilder
@@ -24,7 +24,7 @@ from ....models.problems.placement import Placement
 class _Item:
     """A tensor's content in the plan so far: its walk, its steps, and the tiers where it has room."""
 
-    walk: Walk
+    walk: TierPath
     steps: tuple[Transition, ...]
     held: int = 0
 

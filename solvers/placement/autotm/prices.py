@@ -48,9 +48,9 @@ from ....formulations.placement.autotm.data import AutotmData, ModeData
 from ....formulations.placement.autotm.steps import Transition
 from ....formulations.placement.autotm.walks_milp import Path, Steps
 from ...context import Context
-from .arrays import AutotmTables, Prices, World
+from .arrays import AutotmTables, Locations, Prices
 from .autotm_kernel import NEVER, duration, improve, respond, settle, spread
-from .master import Master, Point
+from .master import DualPrices, PriceMaster
 from .tables import arrays_of
 
 BITS = 59
@@ -79,7 +79,7 @@ class Dual:
         self.rooms = self.arrays.empty().free
         self.moving = _ops_with_copies(m)
         self.anywhere = _anywhere(m, self.op_of)
-        self.world: World | None = None
+        self.world: Locations | None = None
         self.cheapest = NEVER
         self.response = self.arrays.empty()
         self.held = np.zeros((len(data.rows), n + 1), np.int64)
@@ -87,7 +87,7 @@ class Dual:
         self.taken = np.zeros(m.slow.shape, np.int64)
         self.unit = 1 << min(16, BITS - self.arrays.most.bit_length())
         self.fine = 1 << max(0, BITS + 1 - self.unit.bit_length() - data.ideal.bit_length())
-        self.best = Point(
+        self.best = DualPrices(
             np.zeros(self.rooms.shape), np.zeros(n), np.where(self.moving, 0.5, 0.0), np.zeros(m.slow.shape)
         )
         self.value: Fraction | None = None
@@ -99,7 +99,7 @@ class Dual:
         """Ns that no plan of the form beats."""
         return math.ceil(self.proved)
 
-    def prices(self, point: Point) -> Prices | None:
+    def prices(self, point: DualPrices) -> Prices | None:
         """Return prices as integers; None if costs would leave 64 bits."""
         m = self.arrays.tables
         most, nbytes = int(max(m.size.max(initial=1), m.workspace.max(initial=1))), sum(m.size.tolist())
@@ -130,7 +130,7 @@ class Dual:
         self.world, self.cheapest = None, NEVER
         self.value, self.proved = None, Fraction(data.ideal)
 
-    def evaluate(self, point: Point) -> Fraction | None:
+    def evaluate(self, point: DualPrices) -> Fraction | None:
         """Return the value of the dual in ns, with the response of items and ops; None beyond 64 bits."""
         prices = self.prices(point)
         if prices is None:
@@ -151,16 +151,16 @@ class Dual:
         for power in range(-12, 4):
             self.keep(self.best._replace(rent=full * 2.0**power))
 
-    def keep(self, point: Point) -> Fraction | None:
+    def keep(self, point: DualPrices) -> Fraction | None:
         """Return the value at a point, which is the best one from now on if that is higher."""
         value = self.evaluate(point)
         if value is not None and (self.value is None or value > self.value):
             self.best, self.value, self.proved = point, value, max(value, self.proved)
         return value
 
-    def converge(self, context: Context) -> Master:
+    def converge(self, context: Context) -> PriceMaster:
         """Raise the bound as far as prices go with the present sets of c; return the program behind them."""
-        master = Master(self.arrays, self.op_of, self.anywhere, self.rooms, context)
+        master = PriceMaster(self.arrays, self.op_of, self.anywhere, self.rooms, context)
         for world in (self.start(), self.world, None if self.keep(self.best) is None else self.response):
             if world is not None:
                 master.add(world)
@@ -169,13 +169,13 @@ class Dual:
             fresh = 0
             for part in PARTS:
                 mixed = (part * x + (1 - part) * y for x, y in zip(self.best, dual, strict=True))
-                if self.keep(Point(*mixed)) is not None:
+                if self.keep(DualPrices(*mixed)) is not None:
                     fresh += master.add(self.response)
             if not fresh or (self.value is not None and value - self.value <= abs(value) * CLOSE):
                 break
         return master
 
-    def choose(self, master: Master, context: Context) -> None:
+    def choose(self, master: PriceMaster, context: Context) -> None:
         """Look for a plan among the walks that prices have asked for."""
         world = master.choose(CHOOSING * context.remaining())
         if world is not None and settle(self.arrays.tables, world):
@@ -186,7 +186,7 @@ class Dual:
         if (world := self.start()) is not None:
             self._improve(world, (*WEIGHTS, 0, 0), context)
 
-    def _improve(self, world: World, weights: tuple[int, ...], context: Context) -> None:
+    def _improve(self, world: Locations, weights: tuple[int, ...], context: Context) -> None:
         """Give items better walks beside all others, with rents at these weights; keep what is better."""
         m, prices = self.arrays.tables, self.prices(self.best)
         order = np.argsort(-m.size, kind="stable")
@@ -198,7 +198,7 @@ class Dual:
         if cost < self.cheapest:
             self.world, self.cheapest = world, cost
 
-    def start(self) -> World | None:
+    def start(self) -> Locations | None:
         """Return the world in which as little as possible is in limited tiers; None if it is not valid."""
         arrays, n = self.arrays, len(self.moving)
         rent = np.full((len(self.rooms), n), 1, np.int64)

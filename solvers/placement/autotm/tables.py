@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ....formulations.placement.autotm.data import AutotmData, Link, ModeData, copy_time
+from ....formulations.placement.autotm.data import AutotmData, ModeData, TransferRate, copy_time
 from ....formulations.placement.autotm.steps import Hop, Transition
 from ....formulations.placement.autotm.walks_milp import Path
-from .arrays import AutotmTables, Scratch, World
+from .arrays import AutotmTables, Locations, Scratch
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +24,10 @@ class Arrays:
     steps: list[Transition]
     scratch: Scratch
 
-    def empty(self) -> World:
+    def empty(self) -> Locations:
         """Return a world in which no item is anywhere."""
         data, m = self.data, self.tables
-        return World(
+        return Locations(
             free=_matrix([row.rooms for row in data.rows], data.n),
             tier=np.zeros(len(m.slow), np.int64),
             beside=np.zeros(data.n, np.int64),
@@ -38,7 +38,7 @@ class Arrays:
             step=np.full(len(m.op), -1),
         )
 
-    def solution(self, world: World) -> tuple[list[Path], list[ModeData]]:
+    def solution(self, world: Locations) -> tuple[list[Path], list[ModeData]]:
         """Return the paths and modes of a world."""
         m, paths = self.tables, list[Path]()
         for w in world.chosen.tolist():
@@ -178,7 +178,7 @@ def _wanted(data: AutotmData) -> Any:
     return wanted
 
 
-def _copy_times(data: AutotmData, links: Mapping[Hop, Link]) -> Any:
+def _copy_times(data: AutotmData, links: Mapping[Hop, TransferRate]) -> Any:
     """Return by item and hop the ns of a copy."""
     hops = sorted(data.links)
     return _matrix([[copy_time(x.nbytes, links[h]) for h in hops] for x in data.items], len(hops))

@@ -30,7 +30,7 @@ from ...certify import Certified
 from ...context import Context
 
 if TYPE_CHECKING:
-    from ....formulations.placement.bounds.prices import Prices
+    from ....formulations.placement.bounds.prices import MemoryPrices
     from ....formulations.placement.bounds.windows import Window
     from ....models.graph import Graph
     from ....models.setting import Setting
@@ -43,7 +43,7 @@ def certify_placement(
     problem: Placement,
     bound: int,
     *,
-    prices: Prices | Sequence[Window] | None = None,
+    prices: MemoryPrices | Sequence[Window] | None = None,
     time_limit: float | None = 60.0,
     threads: int = 1,
     seed: int = 0,
@@ -113,7 +113,7 @@ def certify_placement(
         if ideal >= proven:
             best, proven = TRIVIAL, ideal
         rounds = (best_prices for best_prices, _, _ in price_rounds(problem, context, reached))
-        known: list[Prices | Sequence[Window]] = [] if prices is None else [prices]
+        known: list[MemoryPrices | Sequence[Window]] = [] if prices is None else [prices]
         if isinstance(prices, Sequence):  # the same prices together may do
             known.append(window_prices(sample_data(problem), prices))
         while not reached() and not unsampled(problem):
@@ -213,12 +213,12 @@ def certify_time(problem: Placement, result: Result, context: Context) -> Certif
     return Certified(result.bound, certificate)
 
 
-def proof_of(problem: Placement, bound: Prices | Sequence[Window]) -> PricesProof | WindowsProof:
+def proof_of(problem: Placement, bound: MemoryPrices | Sequence[Window]) -> PricesProof | WindowsProof:
     """Return the proof by prices, or by windows with prices of their own."""
-    from ....formulations.placement.bounds.prices import Prices, window_prices
+    from ....formulations.placement.bounds.prices import MemoryPrices, window_prices
     from .prices import sample_data
 
-    if isinstance(bound, Prices):
+    if isinstance(bound, MemoryPrices):
         return prices_proof(problem, bound)
     data = sample_data(problem)
     return WindowsProof(windows=tuple(prices_proof(problem, window_prices(data, [w])) for w in bound))
@@ -234,7 +234,7 @@ def price_time(graph: Graph, setting: Setting, proof: PricesProof | WindowsProof
     return proven_time(graph, setting, proof)
 
 
-def prices_proof(problem: Placement, prices: Prices) -> PricesProof:
+def prices_proof(problem: Placement, prices: MemoryPrices) -> PricesProof:
     """Return prices in the words of the machine; those of a single run's last sample count as 0.
 
     A group of channels of both directions is one to the proof: it has the higher price of both. A fast memory

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ....formulations.placement.bounds.prices import Prices, price_bound, window_prices
+from ....formulations.placement.bounds.prices import MemoryPrices, price_bound, window_prices
 from ....formulations.placement.bounds.releases import ideal_time, release_bound
 from ....formulations.placement.bounds.samples import Outer, SampleData
 from ....formulations.placement.bounds.samples_lp import build, sampled_prices
@@ -114,7 +114,7 @@ def price_rounds(
     context: Context,
     closed: Callable[[], bool],
     rounds: Sequence[tuple[int, int, int]] = ROUNDS,
-) -> Iterator[tuple[Prices | tuple[Window, ...], str, int]]:
+) -> Iterator[tuple[MemoryPrices | tuple[Window, ...], str, int]]:
     """Yield prices, what made them, and their bound on the stall in ns, until closed or out of time.
 
     Where windows prove more one by one, each rounded up to whole ns, they are yielded themselves.
@@ -219,7 +219,7 @@ def least_bytes(problem: Placement) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Lifetime:
+class _ContentLifetime:
     """Content of a tensor from its first version to its last access; the fields are those of `SampleData`."""
 
     nbytes: int
@@ -232,7 +232,7 @@ class _Lifetime:
     everywhere: bool = True
 
 
-def _lives(problem: Placement) -> list[_Lifetime]:
+def _lives(problem: Placement) -> list[_ContentLifetime]:
     """Return the lives of all tensors that ops access.
 
     A write that does not read begins a new life: what was there before need not be anywhere between its last
@@ -261,7 +261,7 @@ def _lives(problem: Placement) -> list[_Lifetime]:
         if problem.periodic and tensor.initial:
             whole = tensor.final and not fresh[t]
             lives.append(
-                _Lifetime(
+                _ContentLifetime(
                     nbytes=tensor.nbytes,
                     accesses=tuple(accesses[t]),
                     writes=tuple(writes[t]),
@@ -278,7 +278,7 @@ def _lives(problem: Placement) -> list[_Lifetime]:
                 continue
             tiers = problem.may_start(tensor.kind)
             lives.append(
-                _Lifetime(
+                _ContentLifetime(
                     nbytes=tensor.nbytes,
                     accesses=inside,
                     writes=tuple(k for k in writes[t] if low <= k < high),

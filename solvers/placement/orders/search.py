@@ -33,7 +33,7 @@ from ...peak.orders.greedy import greedy_orders
 from ..bounds.any_order import raise_order_bounds
 from ..parts import beyond_planner, seconds_of_planner
 from ..planner.method import planned, portfolio
-from ..planner.setting import Setting
+from ..planner.setting import PlannerSetting
 from ..reductions.orders import Order, crossed
 from ..sequences import Solve, Steps, each_once, of_sequence, place, search_and_place, sequence_of
 from ..traits import FREEDOMS, IN_ORDER, PLANNED, Trait
@@ -129,7 +129,7 @@ class _Descent:
         before, n = precedence(problem.graph), len(problem.graph.ops)
         self.before = before.predecessors
         self.behind = [[n - 1 - k for k in some] for some in before.successors[::-1]]  # backwards
-        self.setting = Setting()
+        self.setting = PlannerSetting()
         given = [tuple(dict.fromkeys(sequence_of(plan))) for plan in [context.answer] if plan is not None]
         self.starts = list(dict.fromkeys([each_once(problem), *given, self._low_peak()]))
 
@@ -182,7 +182,7 @@ class _Descent:
     def _time(self, plan: Plan | None) -> int:
         return 2**62 if plan is None else self.problem.evaluate(plan)
 
-    def _plan(self, order: Order, setting: Setting) -> Plan | None:
+    def _plan(self, order: Order, setting: PlannerSetting) -> Plan | None:
         if self.context.closed or self.context.expired:
             return None
         found = planned(self._fixed(order), setting, context=self.context)

@@ -25,11 +25,11 @@ from ..world.channels import (
 )
 from .chunk_kernel import put_log, release, relist, set_copy
 from .forecast_kernel import shift_away
-from .tables import World
+from .tables import PlannerTables
 
 
 @inner
-def set_off(w: World, k: int, c: int) -> None:
+def set_off(w: PlannerTables, k: int, c: int) -> None:
     """Begin to copy a chunk on channel k."""
     w.channel[k].carried = c
     w.channel[k].low = 0
@@ -41,7 +41,7 @@ def set_off(w: World, k: int, c: int) -> None:
 
 
 @inner
-def refresh_rates(w: World) -> None:
+def refresh_rates(w: PlannerTables) -> None:
     """Give the slow tier its rate, the host what is left; a copy whose rate changes is split.
 
     The simulator has another rule, not another coding of this one: there a copy keeps the rate of its start.
@@ -75,14 +75,14 @@ def refresh_rates(w: World) -> None:
 
 
 @inner
-def log_copy(w: World, k: int, nbytes: int) -> None:
+def log_copy(w: PlannerTables, k: int, nbytes: int) -> None:
     """Log that channel k has copied bytes since the start of its segment."""
     low = w.channel[k].low
     put_log(w, LOG_COPY, w.channel[k].carried, k, low, low + nbytes, w.channel[k].start, w.state[0].time)
 
 
 @inner
-def arrive(w: World, k: int) -> None:
+def arrive(w: PlannerTables, k: int) -> None:
     """Take in a chunk that channel k has copied."""
     s, tensor, chunk = w.state[0], w.tensor, w.chunk
     c = w.channel[k].carried

@@ -20,11 +20,11 @@ from ..world.channels import (
     outer_tier,
 )
 from .forecast_kernel import add_range, usable_end
-from .tables import AWAYS, CLEANS, DIRTIES, SLOWS, World
+from .tables import AWAYS, CLEANS, DIRTIES, SLOWS, PlannerTables
 
 
 @inner
-def set_chunks(w: World, tier: int, i: int, state: int) -> int:
+def set_chunks(w: PlannerTables, tier: int, i: int, state: int) -> int:
     """Give all chunks of tensor i a state in a tier; return how many there are."""
     low, high = w.tensor[i].first_chunk, w.tensor[i + 1].first_chunk
     for c in range(low, high):
@@ -36,7 +36,7 @@ def set_chunks(w: World, tier: int, i: int, state: int) -> int:
 
 
 @inner
-def set_copy(w: World, tier: int, c: int, state: int) -> None:
+def set_copy(w: PlannerTables, tier: int, c: int, state: int) -> None:
     """Give the copy of a chunk in an outer tier a state."""
     if tier == HOST:
         w.chunk[c].on_host = state
@@ -45,7 +45,7 @@ def set_copy(w: World, tier: int, c: int, state: int) -> None:
 
 
 @inner
-def relist(w: World, i: int) -> None:
+def relist(w: PlannerTables, i: int) -> None:
     """Put tensor i into the lists where it belongs now, and take it out of the others."""
     x = w.tensor[i]
     enlist(w, DIRTIES, i, x.dirty > 0)
@@ -55,7 +55,7 @@ def relist(w: World, i: int) -> None:
 
 
 @inner
-def enlist(w: World, kind: int, i: int, belongs: bool) -> None:
+def enlist(w: PlannerTables, kind: int, i: int, belongs: bool) -> None:
     """Put tensor i into a list, or take it out."""
     if belongs == w.is_listed[kind, i]:
         return
@@ -78,7 +78,9 @@ def enlist(w: World, kind: int, i: int, belongs: bool) -> None:
 
 
 @inner
-def put_log(w: World, kind: int, what: int, where: int, low: int, high: int, start: int, end: int) -> None:
+def put_log(
+    w: PlannerTables, kind: int, what: int, where: int, low: int, high: int, start: int, end: int
+) -> None:
     """Append a row."""
     s = w.state[0]
     row = w.log[s.logged]
@@ -88,7 +90,7 @@ def put_log(w: World, kind: int, what: int, where: int, low: int, high: int, sta
 
 
 @inner
-def release(w: World, c: int, tier: int, high: int) -> None:
+def release(w: PlannerTables, c: int, tier: int, high: int) -> None:
     """Free the first `high` bytes of a chunk in a tier."""
     s = w.state[0]
     nbytes = w.chunk[c].length
@@ -101,7 +103,7 @@ def release(w: World, c: int, tier: int, high: int) -> None:
 
 
 @inner
-def occupy(w: World, c: int, tier: int, nbytes: int) -> None:
+def occupy(w: PlannerTables, c: int, tier: int, nbytes: int) -> None:
     """Count bytes of a chunk in an outer tier, unless its room there is an input's: that stays reserved."""
     s, entry = w.state[0], w.tensor[w.chunk[c].owner].entry
     if tier == HOST and not entry & 4:
@@ -111,7 +113,7 @@ def occupy(w: World, c: int, tier: int, nbytes: int) -> None:
 
 
 @inner
-def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
+def make_room(w: PlannerTables, needed: int, beyond: int, sparing_slow: bool) -> bool:
     """Drop clean chunks used after `beyond`, furthest first, of at least `needed` bytes; all or nothing.
 
     Chunks of tensors that the running op uses stay. `sparing_slow`: so do tensors whose clean chunks are
@@ -160,7 +162,7 @@ def make_room(w: World, needed: int, beyond: int, sparing_slow: bool) -> bool:
 
 
 @inner
-def drop(w: World, c: int) -> None:
+def drop(w: PlannerTables, c: int) -> None:
     """Let a clean chunk leave the device."""
     tensor, nbytes = w.tensor, w.chunk[c].length
     i = w.chunk[c].owner
@@ -180,7 +182,7 @@ def drop(w: World, c: int) -> None:
 
 
 @inner
-def forget_version(w: World, i: int) -> None:
+def forget_version(w: PlannerTables, i: int) -> None:
     """Cancel copies in flight and release those made: a write begins."""
     chunk, tensor = w.chunk, w.tensor
     for out in range(HOST_OUT, SLOW_OUT + 1):

@@ -33,14 +33,14 @@ from .forecast_kernel import (
     shift_away,
     usable_end,
 )
-from .tables import AWAYS, CLEANS, DIRTIES, NO, NOTHING, SLOWS, World
+from .tables import AWAYS, CLEANS, DIRTIES, NO, NOTHING, SLOWS, PlannerTables
 
 MARGIN_OF_HOST = 15
 """Sixteenths of its rate that a host channel counts on which is not eager: the rates of others change yet."""
 
 
 @inner
-def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
+def copy_out(w: PlannerTables, k: int, deficit: int, beyond: int) -> bool:
     """Copy out the dirty chunk whose use behind the deficit is furthest; return whether there is one.
 
     `deficit` -1: any deficit. The use is behind `beyond`.
@@ -102,7 +102,7 @@ def copy_out(w: World, k: int, deficit: int, beyond: int) -> bool:
 
 
 @inner
-def belongs_elsewhere(w: World, k: int, c: int) -> bool:
+def belongs_elsewhere(w: PlannerTables, k: int, c: int) -> bool:
     """Return whether a chunk in its last version of the iteration had its copy elsewhere at the boundary."""
     n = len(w.op) - 1
     i, now = w.chunk[c].owner, w.state[0].now
@@ -117,7 +117,7 @@ def belongs_elsewhere(w: World, k: int, c: int) -> bool:
 
 
 @inner
-def writes(w: World, k: int, i: int) -> bool:
+def writes(w: PlannerTables, k: int, i: int) -> bool:
     """Return whether op k writes tensor i."""
     for a in range(w.op[k].first_access, w.op[k + 1].first_access):
         if w.by_op[a].tensor == i:
@@ -126,7 +126,7 @@ def writes(w: World, k: int, i: int) -> bool:
 
 
 @inner
-def tail_limit(w: World, slack: int, end: int) -> int:
+def tail_limit(w: PlannerTables, slack: int, end: int) -> int:
     """Return the first use of this iteration for which no more chunk can come back from slow in time.
 
     For every op u before `end`: bytes only there with a use at u or later, and one chunk more, are at most
@@ -155,7 +155,7 @@ def tail_limit(w: World, slack: int, end: int) -> int:
 
 
 @inner
-def forget(w: World, tier: int, needed: int, beyond: int) -> bool:
+def forget(w: PlannerTables, tier: int, needed: int, beyond: int) -> bool:
     """Release an outer tier's copies of chunks also on the device, nearest use first, all before `beyond`.
 
     Of the slow tier: of chunks that the host does not hold.
@@ -194,7 +194,7 @@ def forget(w: World, tier: int, needed: int, beyond: int) -> bool:
 
 
 @inner
-def only_copy(w: World, tier: int, c: int) -> bool:
+def only_copy(w: PlannerTables, tier: int, c: int) -> bool:
     """Return whether the copy of a chunk that counts is in a tier: on the host, else on the slow tier."""
     if tier == HOST:
         return bool(w.chunk[c].on_host == VALID)
@@ -202,7 +202,7 @@ def only_copy(w: World, tier: int, c: int) -> bool:
 
 
 @inner
-def copy_in(w: World, k: int) -> bool:
+def copy_in(w: PlannerTables, k: int) -> bool:
     """Fetch the absent chunk that is used next, if it does no harm; return whether there is one."""
     n = len(w.op) - 1
     s, tensor, chunk = w.state[0], w.tensor, w.chunk
@@ -267,7 +267,7 @@ def copy_in(w: World, k: int) -> bool:
 
 
 @inner
-def stage(w: World, deficit: int) -> bool:
+def stage(w: PlannerTables, deficit: int) -> bool:
     """Fetch a chunk from a full host into a slot, to be passed on to the slow tier, where room is kept."""
     n = len(w.op) - 1
     s, tensor, chunk = w.state[0], w.tensor, w.chunk
@@ -303,7 +303,7 @@ def stage(w: World, deficit: int) -> bool:
 
 
 @inner
-def host_is_due(w: World, deficit: int) -> bool:
+def host_is_due(w: PlannerTables, deficit: int) -> bool:
     """Return whether the host's channel must work now lest it be late for a deficit, with a margin.
 
     What the slow tier's channel does not bring out until a deficit is for the host, as far as that has room.

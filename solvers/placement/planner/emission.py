@@ -11,7 +11,7 @@ from ....models.machine import Machine
 from ....models.plan import Plan
 from ..world import channels as names
 from ..world.emission import Action, plan_of_log
-from .tables import World
+from .tables import PlannerTables
 from .workload import Workload
 
 
@@ -19,7 +19,7 @@ def emitted_plan(
     graph: Graph,
     machine: Machine,
     work: Workload,
-    world: World,
+    world: PlannerTables,
     period: int | None,
     tiers: Sequence[str],
     tick: Callable[[], object],
@@ -52,7 +52,7 @@ def emitted_plan(
 
 
 def _actions(
-    out: PlanBuilder, work: Workload, world: World, period: int | None, tick: Callable[[], object]
+    out: PlanBuilder, work: Workload, world: PlannerTables, period: int | None, tick: Callable[[], object]
 ) -> Iterator[Action]:
     """Yield the rows of the log, but no release of an output at the end of the period: there it leaves."""
     outputs = {t for t, x in enumerate(out.graph.tensors) if x.final and not x.initial}
@@ -68,7 +68,7 @@ def _actions(
             yield kind, t, where, out.part(t, base + low, base + high), start, end
 
 
-def _start(out: PlanBuilder, work: Workload, world: World, tiers: Sequence[str]) -> None:
+def _start(out: PlanBuilder, work: Workload, world: PlannerTables, tiers: Sequence[str]) -> None:
     """Put persistent tensors and inputs where they are at the boundary, without what is in flight."""
     ranges: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
     landed = {(int(x.carried), channel): int(x.low) for channel, x in enumerate(world.channel)}

@@ -9,18 +9,18 @@ from __future__ import annotations
 from ....models.arrays import Integers
 from ...engines.kernels import inner
 from ..world.channels import FAR
-from .tables import World
+from .tables import PlannerTables
 
 
 @inner
-def last_forecast(w: World) -> int:
+def last_forecast(w: PlannerTables) -> int:
     """Return the op behind the last one of the forecast (absolute)."""
     n = len(w.op) - 1
     return int(w.state[0].now + n if w.state[0].periodic else n)
 
 
 @inner
-def add_range(w: World, forecast: Integers, low: int, high: int, nbytes: int) -> None:
+def add_range(w: PlannerTables, forecast: Integers, low: int, high: int, nbytes: int) -> None:
     """Add bytes to a forecast of ops low..high-1 (absolute), as far as it reaches."""
     n = len(w.op) - 1
     low = max(low, w.state[0].now)
@@ -37,20 +37,20 @@ def add_range(w: World, forecast: Integers, low: int, high: int, nbytes: int) ->
 
 
 @inner
-def clock(w: World, op: int) -> int:
+def clock(w: PlannerTables, op: int) -> int:
     """Return the ideal start time of an absolute op index."""
     n = len(w.op) - 1
     return int((op // n) * w.op[n].clock + w.op[op % n].clock)
 
 
 @inner
-def usable_end(w: World, i: int) -> int:
+def usable_end(w: PlannerTables, i: int) -> int:
     """Return the first op before the next use during which tensor i must not be away any more."""
     return int(w.tensor[i].next_use - w.access[w.tensor[i].first_access + w.tensor[i].next_index].lead)
 
 
 @inner
-def access_after(w: World, i: int, index: int, base: int) -> tuple[int, int]:
+def access_after(w: PlannerTables, i: int, index: int, base: int) -> tuple[int, int]:
     """Return the next access (index, absolute op) behind number `index` at `base`; FAR if it is dead then."""
     n = len(w.op) - 1
     first = w.tensor[i].first_access
@@ -62,7 +62,7 @@ def access_after(w: World, i: int, index: int, base: int) -> tuple[int, int]:
 
 
 @inner
-def shift_away(w: World, i: int, nbytes: int) -> None:
+def shift_away(w: PlannerTables, i: int, nbytes: int) -> None:
     """Add bytes to the least forecast wherever tensor i could be away: absences before its next write."""
     end = last_forecast(w)
     first = w.tensor[i].first_access
@@ -77,7 +77,7 @@ def shift_away(w: World, i: int, nbytes: int) -> None:
 
 
 @inner
-def absence_around(w: World, i: int, op: int, hurry: bool) -> int:
+def absence_around(w: PlannerTables, i: int, op: int, hurry: bool) -> int:
     """Return the access that ends the usable absence of the current version of tensor i around `op`, else -1.
 
     `hurry`: without the lead.
@@ -94,7 +94,7 @@ def absence_around(w: World, i: int, op: int, hurry: bool) -> int:
 
 
 @inner
-def absence_at_deficit(w: World, i: int) -> int:
+def absence_at_deficit(w: PlannerTables, i: int) -> int:
     """Return the access that ends the first usable absence of the current version with a deficit, else -1."""
     n = len(w.op) - 1
     first, last = w.tensor[i].first_access, last_forecast(w)
@@ -111,7 +111,7 @@ def absence_at_deficit(w: World, i: int) -> int:
 
 
 @inner
-def find_deficits(w: World) -> None:
+def find_deficits(w: PlannerTables) -> None:
     """Note at each op of the forecast the first deficit at it or behind."""
     n = len(w.op) - 1
     following, last = FAR, last_forecast(w)
@@ -124,7 +124,7 @@ def find_deficits(w: World) -> None:
 
 
 @inner
-def first_deficit(w: World) -> int:
+def first_deficit(w: PlannerTables) -> int:
     """Return the first op at which memory will not do even if all that is clean is away, else -1."""
     n = len(w.op) - 1
     now, memory = w.state[0].now, w.state[0].memory

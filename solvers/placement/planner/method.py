@@ -62,7 +62,7 @@ from ...context import Context, Outcome
 from ..reductions.modes import in_modes, reference_modes
 from ..reductions.replicas.together import for_replicas
 from .choosing import chosen_modes
-from .setting import Setting
+from .setting import PlannerSetting
 
 SHORT_HORIZON = 2 * 10**9
 """Nanoseconds before its use from which on a tensor comes back from the host, where it comes late."""
@@ -86,14 +86,14 @@ GRACE = 0.5
 """Seconds over its time limit that the verifier may take."""
 
 
-def portfolio(problem: Placement) -> list[Setting]:
+def portfolio(problem: Placement) -> list[PlannerSetting]:
     """Return the settings of the first round, the most promising first.
 
     Nothing is staged where the slow tier is behind the host (`reductions.relays`): it would go
     from the host through the device and the host again.
     """
     capacity = problem.machine.tiers[0].capacity
-    base = Setting() if _without_channels(problem.machine) is None else Setting(slots=0)
+    base = PlannerSetting() if _without_channels(problem.machine) is None else PlannerSetting(slots=0)
     if problem.whole:  # a slot would be as large as the largest tensor
         base = replace(base, slots=0, gate=False)
         return [
@@ -177,7 +177,7 @@ def try_settings(problem: Placement, context: Context, expired: Callable[[], boo
             yield value if isinstance(value, str) else ""
 
 
-def _attempt(problem: Placement, setting: Setting, context: Context) -> int | str:
+def _attempt(problem: Placement, setting: PlannerSetting, context: Context) -> int | str:
     """Offer the plan of a setting if it is the best so far; return its time, or why there is none."""
     plan, finished = _planned(problem, setting, context=context)
     if isinstance(plan, str):
@@ -250,7 +250,7 @@ def _bound_kinds(problem: Placement) -> list[str]:
 
 def planned(
     problem: Placement,
-    setting: Setting,
+    setting: PlannerSetting,
     *,
     believed: Sequence[int] | None = None,
     context: Context | None = None,
@@ -298,7 +298,7 @@ def planned(
 
 def _planned(
     problem: Placement,
-    setting: Setting,
+    setting: PlannerSetting,
     believed: Sequence[int] | None = None,
     context: Context | None = None,
 ) -> tuple[Plan | str, Callable[[Plan], Plan | str]]:

@@ -32,7 +32,7 @@ from .channel_kernel import arrive, refresh_rates
 from .chunk_kernel import drop, forget_version, make_room, put_log, release, relist, set_chunks
 from .copy_kernel import copy_in, copy_out, host_is_due, stage
 from .forecast_kernel import absence_around, access_after, add_range, first_deficit, shift_away, usable_end
-from .tables import NO, NOTHING, World
+from .tables import NO, NOTHING, PlannerTables
 
 FREE_ITERATIONS = 3
 """Iterations after which the state at the boundary is held: most states repeat by themselves before."""
@@ -42,7 +42,7 @@ IDLE_MOVES = 64
 
 
 @kernel_in_place
-def simulate(w: World, iterations: int, events: int) -> tuple[int, int]:
+def simulate(w: PlannerTables, iterations: int, events: int) -> tuple[int, int]:
     """Run iterations until the state at the boundary repeats, or a single one.
 
     Returns how it ended, and the time in ns (or the op at which it is stuck); the log then holds the last
@@ -108,7 +108,7 @@ def simulate(w: World, iterations: int, events: int) -> tuple[int, int]:
 
 
 @inner
-def remember(w: World) -> bool:
+def remember(w: PlannerTables) -> bool:
     """Note the physical state; return whether it is that at the last boundary.
 
     Where it is held, what is here now and was not then leaves. The simulator has a `remember` of its own: it
@@ -134,7 +134,7 @@ def remember(w: World) -> bool:
 
 
 @inner
-def place_first(w: World) -> None:
+def place_first(w: PlannerTables) -> None:
     """Put what exists before the first iteration where it is then."""
     s, tensor = w.state[0], w.tensor
     for i in range(len(tensor) - 1):
@@ -165,7 +165,7 @@ def place_first(w: World) -> None:
 
 
 @inner
-def clear_for_inputs(w: World) -> bool:
+def clear_for_inputs(w: PlannerTables) -> bool:
     """Make room for inputs that are on the device when the next period begins; return whether there is."""
     s, tensor = w.state[0], w.tensor
     excess = s.used - s.memory
@@ -176,7 +176,7 @@ def clear_for_inputs(w: World) -> bool:
 
 
 @inner
-def begin_iteration(w: World) -> None:
+def begin_iteration(w: PlannerTables) -> None:
     """Let the inputs of the period appear where they start."""
     s, tensor = w.state[0], w.tensor
     n = len(w.op) - 1
@@ -210,7 +210,7 @@ def begin_iteration(w: World) -> None:
 
 
 @inner
-def decide(w: World) -> bool:
+def decide(w: PlannerTables) -> bool:
     """Start all that may start at this instant; return whether anything did."""
     s, channel = w.state[0], w.channel
     changed = False
@@ -246,7 +246,7 @@ def decide(w: World) -> bool:
 
 
 @inner
-def start_run(w: World) -> bool:
+def start_run(w: PlannerTables) -> bool:
     """Start the next op if all it accesses is there and what it creates fits.
 
     Where it is one that reads, that and the one that writes: together or not at all.
@@ -282,7 +282,7 @@ def start_run(w: World) -> bool:
 
 
 @inner
-def read(w: World, now: int) -> int:
+def read(w: PlannerTables, now: int) -> int:
     """Let go of what an op reads; return the bytes of what nobody accesses any more."""
     k, dying = now % (len(w.op) - 1), np.int64(0)
     for a in range(w.op[k].first_access, w.op[k + 1].first_access):
@@ -296,7 +296,7 @@ def read(w: World, now: int) -> int:
 
 
 @inner
-def unread(w: World, now: int) -> None:
+def unread(w: PlannerTables, now: int) -> None:
     """Take `read` back."""
     k = now % (len(w.op) - 1)
     for a in range(w.op[k].first_access, w.op[k + 1].first_access):
@@ -306,7 +306,7 @@ def unread(w: World, now: int) -> None:
 
 
 @inner
-def begin_run(w: World, now: int) -> None:
+def begin_run(w: PlannerTables, now: int) -> None:
     """Let an op run for which there is room: new versions are born."""
     s, tensor = w.state[0], w.tensor
     k = now % (len(w.op) - 1)
@@ -331,7 +331,7 @@ def begin_run(w: World, now: int) -> None:
 
 
 @inner
-def renew_forecast(w: World, now: int) -> None:
+def renew_forecast(w: PlannerTables, now: int) -> None:
     """Go on to the next op: the forecast of this one is that of the next iteration."""
     n = len(w.op) - 1
     s, tensor, k = w.state[0], w.tensor, now % n
@@ -352,7 +352,7 @@ def renew_forecast(w: World, now: int) -> None:
 
 
 @inner
-def end_run(w: World) -> None:
+def end_run(w: PlannerTables) -> None:
     """Release workspace and what nobody accesses any more: the op is over."""
     s = w.state[0]
     k = s.running
@@ -362,7 +362,7 @@ def end_run(w: World) -> None:
 
 
 @inner
-def bury(w: World, k: int) -> None:
+def bury(w: PlannerTables, k: int) -> None:
     """Release of an op's tensors those that nobody accesses any more."""
     tensor = w.tensor
     for a in range(w.op[k].first_access, w.op[k + 1].first_access):

@@ -29,8 +29,8 @@ from ..world.channels import (
 from ..world.chunks import coarse_enough
 from .emission import emitted_plan
 from .planner_kernel import simulate
-from .setting import Setting
-from .tables import CHANNEL, LOG, STATE, World
+from .setting import PlannerSetting
+from .tables import CHANNEL, LOG, STATE, PlannerTables
 from .workload import Workload, workload
 
 EVENTS = 256
@@ -49,7 +49,7 @@ UNLIMITED = 2**60
 
 def simulated_plan(
     problem: Placement,
-    setting: Setting,
+    setting: PlannerSetting,
     believed: Sequence[int] | None = None,
     tick: Callable[[], object] = lambda: None,
 ) -> Plan | str:
@@ -86,7 +86,7 @@ def simulated_plan(
         state[last] -= sum(x.nbytes for x in idle)
     if (excess := _place(problem, work, state)) > 0:
         return f"what must start in one tier exceeds the capacity by {excess} bytes"
-    world = World(
+    world = PlannerTables(
         op=work.op,
         by_op=work.by_op,
         access=work.access,
@@ -119,7 +119,7 @@ def simulated_plan(
     return f"the state does not repeat within {ITERATIONS} iterations"
 
 
-def _state(problem: Placement, setting: Setting, slot: int, joint: tuple[int, int]) -> Records:
+def _state(problem: Placement, setting: PlannerSetting, slot: int, joint: tuple[int, int]) -> Records:
     """Return the state at first; `slot` is the largest chunk."""
     machine = problem.machine
     slots = setting.slots if len(machine.tiers) == 3 else 0

@@ -8,7 +8,7 @@ from ....models.units import MIB
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class PlannerSetting:
     """What the portfolio varies.
 
     Attributes

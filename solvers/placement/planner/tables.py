@@ -111,7 +111,7 @@ STATE = record(
     held="whether the state at the boundary is held",
     blocked="op that uses the chunk for which there was no room last time; -1",
     crest="op at which the load is greatest before that",
-    # What is given; the last six are fields of `planner.Setting`.
+    # What is given; the last six are fields of `PlannerSetting`.
     joint_out="kB/s of both channels outwards",
     joint_in="kB/s of both channels inwards",
     memory="bytes of the device without slots",
@@ -140,7 +140,7 @@ LOG = record(
 )
 
 
-class World(NamedTuple):
+class PlannerTables(NamedTuple):
     """Everything.
 
     Attributes

@@ -26,7 +26,7 @@ class Workload:
     Attributes
     ----------
     op, by_op, access, tensor, chunk
-        The tables of `world.World`, what changes in them zero.
+        The tables of `PlannerTables`, what changes in them zero.
     index
         Per tensor of the tables: its number in the graph.
     low

@@ -15,13 +15,13 @@ from ....models.lowering.builder import PlanBuilder
 from ....models.machine import Machine
 from ....models.plan import Plan
 from .channel import Rate
-from .program import Beside, Chain, Segment, returned, turn_of
+from .program import Beside, OpChain, Segment, returned, turn_of
 
 
-class _Emission:
+class _PofoEmission:
     """A plan as far as it is made."""
 
-    def __init__(self, chain: Chain, machine: Machine, outer: str, start: int) -> None:
+    def __init__(self, chain: OpChain, machine: Machine, outer: str, start: int) -> None:
         self.chain, self.now = chain, start
         self.builder = PlanBuilder(chain.graph, machine)
         self.device, self.outer = machine.tiers[0].name, outer
@@ -85,7 +85,7 @@ def wait(rate: Rate, nbytes: int) -> int:
 
 
 def emit(
-    chain: Chain,
+    chain: OpChain,
     segments: Sequence[Segment],
     machine: Machine,
     outer: str,
@@ -112,7 +112,7 @@ def emit(
         ns = max(wait(way, chain.bytes_of(some)), way.latency + 1)
         fetched += [(t, tier, load, load + ns) for t in some]
         load += ns
-    plan = _Emission(chain, machine, outer, load)
+    plan = _PofoEmission(chain, machine, outer, load)
     for t, where in first.items():
         plan.builder.start(t, where)
         if where == device and t == chain.inputs[0] and chain.outside and segments[0].away:
@@ -144,7 +144,7 @@ def emit(
     return plan.builder.plan()
 
 
-def _forward(plan: _Emission, segment: Segment, kept: int) -> None:
+def _forward(plan: _PofoEmission, segment: Segment, kept: int) -> None:
     """Run the forwards of a segment."""
     chain, i = plan.chain, segment.first
     for k in range(i, segment.last + 1):

@@ -7,10 +7,10 @@ from ....models.problems.placement import Placement
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...recompute.chains.chain import is_taped, plain_chain, taped_chain, why_no_chain
-from ...recompute.chains.hetero import Stages, program, stages_of_plain, stages_of_taped
+from ...recompute.chains.hetero import Costs, program, stages_of_plain, stages_of_taped
 from .channel import rate_of
 from .emission import emit
-from .program import Chain, pofo
+from .program import OpChain, pofo
 
 SLOTS = 200
 """Slots of memory that the program distinguishes, unless it is told another number."""
@@ -41,7 +41,7 @@ def solve_pofo(problem: Placement, context: Context) -> Outcome:
         return Outcome(
             refused="method pofo: found a channel too slow to count its bytes a ns, expected faster ones"
         )
-    chain = Chain(
+    chain = OpChain(
         graph=graph,
         found=solution,
         inputs=inputs,
@@ -100,7 +100,7 @@ def unchained(problem: Placement) -> str:
     return ""
 
 
-def stages_of(problem: Placement) -> tuple[Stages, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def stages_of(problem: Placement) -> tuple[Costs, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Return the stages of a chain, what they begin with, what they save, and the gradient that is given."""
     graph = problem.graph
     if not is_taped(graph):

@@ -87,7 +87,7 @@ class Segment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chain:
+class OpChain:
     """A chain on a device, in the codes of `hetero`: ops in their first modes, or forwards in their second.
 
     Attributes
@@ -199,7 +199,7 @@ class _States:
     segment: list[Segment]
 
 
-def pofo(chain: Chain, slots: int) -> list[Segment] | None:
+def pofo(chain: OpChain, slots: int) -> list[Segment] | None:
     """Return the segments of the best plan that the program finds in time; None if it finds none.
 
     Short segments come first: what they find shortens the search among longer ones.
@@ -217,7 +217,7 @@ def pofo(chain: Chain, slots: int) -> list[Segment] | None:
     return segments
 
 
-def _program(chain: Chain, slots: int, longest: int, limit: int) -> tuple[int, list[Segment]] | None:
+def _program(chain: OpChain, slots: int, longest: int, limit: int) -> tuple[int, list[Segment]] | None:
     """Return the least time below a limit and its segments, of so many stages at most; None without any."""
     count = len(chain.inputs)
     unit = max(1, -(-chain.memory // slots))
@@ -286,7 +286,7 @@ def _undominated(candidates: list[tuple[Integers, Integers, Segment]], unit: int
 
 
 def _onwards(
-    chain: Chain, key: Key, end: int, states: Integers, limit: int, rest: Sequence[int]
+    chain: OpChain, key: Key, end: int, states: Integers, limit: int, rest: Sequence[int]
 ) -> Iterator[tuple[Segment, Integers]]:
     """Yield segments i .. j - 1 for j up to `end`, and the states behind them (1 to 3)."""
     i, taped = key
@@ -327,7 +327,7 @@ def waited(rate: Rate, left: Integers, room: Integers, duration: int) -> tuple[I
 
 
 def returned(
-    chain: Chain,
+    chain: OpChain,
     base: Integers,
     first: int,
     ops: Sequence[int],
@@ -349,7 +349,7 @@ def returned(
     return total, due
 
 
-def _at_the_turn(chain: Chain, key: Key, ops: Sequence[int], states: Integers) -> tuple[Integers, Integers]:
+def _at_the_turn(chain: OpChain, key: Key, ops: Sequence[int], states: Integers) -> tuple[Integers, Integers]:
     """Return the ns that the last segment takes, and by state before which of its ops copies turn round."""
     kept, pending, due, _ = states
     base = kept + chain.size(*key)
@@ -369,7 +369,7 @@ def _at_the_turn(chain: Chain, key: Key, ops: Sequence[int], states: Integers) -
     return np.minimum(both.min(axis=0) + sum(map(chain.ns, ops)), NEVER), turn
 
 
-def turn_of(chain: Chain, segment: Segment, kept: int, pending: int, due: int) -> int:
+def turn_of(chain: OpChain, segment: Segment, kept: int, pending: int, due: int) -> int:
     """Return before which op of the last segment copies turn round."""
     state = np.array([[kept], [pending], [due], [0]], np.int64)
     return int(_at_the_turn(chain, (segment.first, segment.taped), segment.ops, state)[1][0])

@@ -54,7 +54,7 @@ from ..rerunning.dropping import Droppable, droppable, is_dead, may_run_again, w
 from ..simulator.problem import NEVER, SimulatedProblem
 from ..world.channels import channel_back, channel_out
 from .follow import Candidates
-from .follow_again import NOWHERE, Laid, Trial, absences_within, away_ns, follow_in_turn
+from .follow_again import NOWHERE, Laid, RerunTrial, absences_within, away_ns, follow_in_turn
 from .loads import add_load, early_returns, forced_away, swap
 
 AHEAD = (1, 2, 4)
@@ -90,7 +90,7 @@ class Remade:
         return (self.ns + self.more_ns) / self.size
 
 
-class Link:
+class SwapLink:
     """Both directions of the way to the nearest outer tier, as swaps are booked on them."""
 
     def __init__(self, case: SimulatedProblem) -> None:
@@ -122,12 +122,12 @@ class Link:
 
 def free_ns(case: SimulatedProblem, absence: int) -> int:
     """Return the free time of an absence on an idle link."""
-    end, start = Link(case).times(absence)
+    end, start = SwapLink(case).times(absence)
     return start - end
 
 
 @dataclass(frozen=True)
-class Choice:
+class EvictionChoice:
     """What is chosen, in order; so many of it are enough by the count of bytes."""
 
     swapped: list[int | None]
@@ -135,15 +135,15 @@ class Choice:
     enough: int
 
 
-def choose(case: SimulatedProblem, data: RecomputeData | None) -> Choice:
+def choose(case: SimulatedProblem, data: RecomputeData | None) -> EvictionChoice:
     """Return the choices of steps 1 to 4, and by step 4 all that could be chosen beyond them."""
     over = case.live > case.memory
     pool = _candidates(case, over)
     remade = _remade(case, data, pool) if data is not None else {}
     may_copy = case.machine.tiers[case.outer[0]].name != NOWHERE
-    load, link, again = case.live.copy(), Link(case), list[Remade]()
+    load, link, again = case.live.copy(), SwapLink(case), list[Remade]()
     free = {g: free_ns(case, g) for g in pool}
-    found = Choice([], [], 0)
+    found = EvictionChoice([], [], 0)
     enough = None
 
     def take(g: int, drop: Droppable | None) -> None:
@@ -182,7 +182,7 @@ def choose(case: SimulatedProblem, data: RecomputeData | None) -> Choice:
             take(best, None)
         else:
             break
-    return Choice(found.swapped, found.remade, len(found.swapped) if enough is None else enough)
+    return EvictionChoice(found.swapped, found.remade, len(found.swapped) if enough is None else enough)
 
 
 def _candidates(case: SimulatedProblem, over: NDArray[np.bool_]) -> list[int]:
@@ -270,7 +270,7 @@ def update(t: Remade, chosen: list[Remade], candidates: Sequence[Remade]) -> Non
             x.more_ns = x.ns * times
 
 
-def _trials(first: SimulatedProblem, data: RecomputeData | None) -> Iterator[Trial]:
+def _trials(first: SimulatedProblem, data: RecomputeData | None) -> Iterator[RerunTrial]:
     """Yield sequences of what is enough by the count of bytes, then of more and more."""
     found = choose(first, data)
     most, count, step = len(found.swapped), found.enough, 1
@@ -286,7 +286,7 @@ def _trials(first: SimulatedProblem, data: RecomputeData | None) -> Iterator[Tri
                 runs = tuple(with_dropped(data, dropped, again=range(data.n), kept=kept))
             if runs not in tried:
                 tried.add(runs)
-                yield Trial(name=said + how, runs=runs, decide=decide)
+                yield RerunTrial(name=said + how, runs=runs, decide=decide)
         if count == most:
             return
         count, step = min(most, count + step), 2 * step
@@ -297,7 +297,7 @@ def _decide(laid: Laid, spans: Sequence[tuple[int, int, int]]) -> Candidates:
     case, forced = laid.case, forced_away(laid.case)
     parts = [absences_within(laid, spans), absences_within(laid, spans, every=True)]
     for some in parts[: 1 + (parts[0] != parts[1])]:
-        chosen, link = np.array(some, dtype=np.int64), Link(case)
+        chosen, link = np.array(some, dtype=np.int64), SwapLink(case)
         starts = [link.book(g) for g in some]
         away = np.unique(np.concatenate((forced, chosen)))
         least = case.absence_first + 1

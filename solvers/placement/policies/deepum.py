@@ -35,7 +35,7 @@ from ....models.units import MIB
 from ...context import Context, Outcome
 from ..simulator import tables
 from ..simulator.problem import NEVER, SimulatedProblem
-from ..simulator.simulator import Decisions, Simulation, simulate, stay
+from ..simulator.simulator import Decisions, SimulatedRun, simulate, stay
 from ..world.channels import HOST_IN, LOG_COPY, LOG_RUN
 from .follow import Candidates, follow
 
@@ -78,7 +78,7 @@ def learned(case: SimulatedProblem, degree: int, iterations: int) -> Absences:
     return known
 
 
-def returned(run: Simulation) -> Absences:
+def returned(run: SimulatedRun) -> Absences:
     """Return the absences that ended with a copy to the device; none if there is no plan."""
     case, found = run.case, np.zeros(len(run.case.absence_tensor), dtype=np.bool_)
     if run.time is None:

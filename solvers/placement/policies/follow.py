@@ -11,7 +11,7 @@ from ....models.units import MIB
 from ...context import Context, Outcome
 from ..reductions.replicas.together import for_replicas
 from ..simulator.problem import SimulatedProblem, simulated_problem
-from ..simulator.simulator import Decisions, Simulation, simulate
+from ..simulator.simulator import Decisions, SimulatedRun, simulate
 
 Candidates = Iterable[tuple[str, Decisions]]
 """Variants of a policy, the preferred first, each with what it is called."""
@@ -92,7 +92,7 @@ def follow(
     for rescued in (False, True):
         if rescued and context.options["strict"]:
             break
-        tried: list[tuple[str, Simulation]] = []
+        tried: list[tuple[str, SimulatedRun]] = []
         for name, d in (closest or variants[-1 if first else 0 :]) if rescued else variants:
             if tried and context.expired:
                 break
@@ -132,7 +132,7 @@ def _names(names: list[str]) -> str:
     return f"{said}{others}: " if said else ""
 
 
-def _remark(name: str, run: Simulation) -> str:
+def _remark(name: str, run: SimulatedRun) -> str:
     """Return the name of the variant that ran, and its evictions."""
     if run.emergencies:
         return _joined(name, f"does not fit by itself: emergency evictions: {run.emergencies}")

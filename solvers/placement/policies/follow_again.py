@@ -47,7 +47,7 @@ class Laid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class RerunTrial:
     """A sequence of runs, what it is called, and the policy's decisions on its absences."""
 
     name: str
@@ -55,7 +55,7 @@ class Trial:
     decide: Callable[[Laid], Candidates]
 
 
-Trials = Callable[[SimulatedProblem, RecomputeData | None], Iterator[Trial]]
+Trials = Callable[[SimulatedProblem, RecomputeData | None], Iterator[RerunTrial]]
 """From the problem in which each op runs once, and its tensors' versions (None if no op may run again)."""
 
 
@@ -77,7 +77,7 @@ def follow_in_turn(problem: Placement, context: Context, trials: Trials) -> Outc
     if alone:
         once = _beside_nothing(once)
 
-    def carried(trial: Trial, strict: bool) -> Outcome:
+    def carried(trial: RerunTrial, strict: bool) -> Outcome:
         several = sequenced(problem.graph, trial.runs) if len(trial.runs) > len(problem.graph.ops) else None
         part = once if several is None else replace(once, graph=several.graph)
         inner = context.inner(part, options={**context.options, "strict": strict})
@@ -90,7 +90,7 @@ def follow_in_turn(problem: Placement, context: Context, trials: Trials) -> Outc
         words = ", ".join(x for x in (trial.name, outcome.detail) if x)
         return replace(outcome, detail=words)
 
-    tried: list[Trial] = []
+    tried: list[RerunTrial] = []
     unfinished = outcome = Outcome(reason="time", detail=NOT_DECIDED)
     try:
         first = simulated_problem(once, None, lambda: context.expired)

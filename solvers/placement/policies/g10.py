@@ -57,7 +57,7 @@ LINE = 99
 """Percent of the device up to which the ledger of live bytes may rise."""
 
 
-class Ledger:
+class Budgets:
     """Bytes that each channel can still move during each op, `left`, and those booked (rows: channels)."""
 
     def __init__(self, case: SimulatedProblem) -> None:
@@ -100,7 +100,7 @@ class Ledger:
 
 def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
-    n, ledger, outside = case.ops, Ledger(case), Outside(case)
+    n, ledger, outside = case.ops, Budgets(case), Outside(case)
     line = case.memory * LINE // 100
     load, base = case.live.copy(), stay(case)
     tier, back = base.tier.copy(), case.absence_next.copy()
@@ -138,7 +138,7 @@ def decide(case: SimulatedProblem) -> Candidates:
 
 
 def _best(
-    case: SimulatedProblem, ledger: Ledger, over: NDArray[np.bool_], open_absences: NDArray[np.bool_]
+    case: SimulatedProblem, ledger: Budgets, over: NDArray[np.bool_], open_absences: NDArray[np.bool_]
 ) -> int:
     """Return the open absence of the greatest benefit, -1 if none has any (step 3)."""
     n, slow = case.ops, case.outer[-1]
@@ -165,7 +165,7 @@ def _best(
     return int(np.lexsort((-area, -benefit))[0])
 
 
-def _accept(case: SimulatedProblem, ledger: Ledger, outside: Outside, g: int) -> tuple[int, int, int] | None:
+def _accept(case: SimulatedProblem, ledger: Budgets, outside: Outside, g: int) -> tuple[int, int, int] | None:
     """Return tier, op behind the copy and op of the return of an absence, or None if it stays (step 4)."""
     n, size = case.ops, int(case.absence_size[g])
     low, after = int(case.absence_first[g]) + 1, int(case.absence_next[g])

@@ -44,7 +44,7 @@ from ....models.units import MIB
 from ...context import Context, Outcome
 from ..reductions.replicas.together import for_replicas
 from ..simulator.problem import NEVER, SimulatedProblem, simulated_problem
-from ..simulator.simulator import Decisions, Simulation, simulate, stay
+from ..simulator.simulator import Decisions, SimulatedRun, simulate, stay
 from ..simulator.tables import NO_VICTIM
 from ..world.channels import LOG_RUN
 from . import autoswap, belady, g10
@@ -93,7 +93,7 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     return Outcome(reason=reason, detail=detail, facts=facts)
 
 
-def _start(case: SimulatedProblem, context: Context) -> tuple[Decisions, Simulation | None]:
+def _start(case: SimulatedProblem, context: Context) -> tuple[Decisions, SimulatedRun | None]:
     """Offer the best plan of a policy that verifies; return its decisions and what they lead to."""
     candidates = [stay(case).with_emergencies()]
     for policy in (belady.decide, autoswap.decide, g10.decide):
@@ -106,7 +106,7 @@ def _start(case: SimulatedProblem, context: Context) -> tuple[Decisions, Simulat
                     candidates.append(replace(decisions, victim=NO_VICTIM, eager=False).with_emergencies())
     if case.ops > LATE_OPS:
         case.tick()
-    fitting: list[tuple[int, int, Simulation]] = []
+    fitting: list[tuple[int, int, SimulatedRun]] = []
     for number, decisions in enumerate(candidates):
         if fitting and context.expired:
             break
@@ -126,11 +126,11 @@ def _start(case: SimulatedProblem, context: Context) -> tuple[Decisions, Simulat
 def _round(
     case: SimulatedProblem,
     start: Decisions,
-    first: Simulation,
+    first: SimulatedRun,
     steps: int,
     random: Random,
     context: Context,
-) -> tuple[Decisions, Simulation, int]:
+) -> tuple[Decisions, SimulatedRun, int]:
     """Anneal for at most `steps` simulations; return the best state, what it leads to, and how many."""
     ideal = int(case.duration.sum())
     now, now_run, best, best_run, told = start, first, start, first, first
@@ -167,13 +167,13 @@ def _round(
     return best, best_run, done
 
 
-def _time(run: Simulation) -> int:
+def _time(run: SimulatedRun) -> int:
     """Return the time of a simulation that has a plan."""
     assert run.time is not None
     return run.time
 
 
-def _waits(case: SimulatedProblem, run: Simulation) -> list[int]:
+def _waits(case: SimulatedProblem, run: SimulatedRun) -> list[int]:
     """Return the ops that waited."""
     rows = run.log[run.log[:, 0] == LOG_RUN]
     start = rows[:, 3]

@@ -50,7 +50,7 @@ def solve_modnn(problem: Placement, context: Context) -> Outcome:
     return follow(problem, context, decide)
 
 
-class Run:
+class PoolRun:
     """An iteration on the pool: who is there, who is away in which absence, and back at which op."""
 
     def __init__(self, case: SimulatedProblem, there: list[int]) -> None:
@@ -187,9 +187,9 @@ def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     forced = set(case.absence_tensor[forced_away(case)].tolist())
     there = [i for i in np.flatnonzero(case.starts & 1).tolist() if i not in forced]
-    run = Run(case, there)
+    run = PoolRun(case, there)
     end = run.carry_out()
     if case.problem.periodic:
-        run = Run(case, [i for i in there if i in end or not case.persistent[i]])
+        run = PoolRun(case, [i for i in there if i in end or not case.persistent[i]])
         run.carry_out()
     yield "", run.decisions()

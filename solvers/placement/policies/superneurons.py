@@ -40,7 +40,7 @@ from ...context import Context, Outcome
 from ..rerunning.dropping import Droppable, droppable, with_dropped
 from ..simulator.problem import SimulatedProblem
 from .follow import Candidates
-from .follow_again import NOWHERE, Laid, Trial, all_once, follow_in_turn
+from .follow_again import NOWHERE, Laid, RerunTrial, all_once, follow_in_turn
 from .layers import heavy_ops
 from .loads import crossing_absences, swap, turn_of
 
@@ -50,15 +50,15 @@ def solve_superneurons(problem: Placement, context: Context) -> Outcome:
     return follow_in_turn(problem, context, partial(_trials, form=context.options["recomputation"]))
 
 
-def _trials(first: SimulatedProblem, data: RecomputeData | None, form: str) -> Iterator[Trial]:
+def _trials(first: SimulatedProblem, data: RecomputeData | None, form: str) -> Iterator[RerunTrial]:
     """Yield liveness alone, with offloading, and with recomputation."""
     turn = turn_of(first)
     heavy = [op for op in heavy_ops(first).tolist() if op < turn]
     leave = partial(_decide, turn=turn, heavy=heavy)
-    yield Trial(name="liveness alone", runs=all_once(first), decide=partial(leave, heavy=()))
+    yield RerunTrial(name="liveness alone", runs=all_once(first), decide=partial(leave, heavy=()))
     may_copy = first.machine.tiers[first.outer[0]].name != NOWHERE
     if may_copy:
-        yield Trial(name="checkpoints leave", runs=all_once(first), decide=leave)
+        yield RerunTrial(name="checkpoints leave", runs=all_once(first), decide=leave)
     if data is None:
         return
     dropped, kept = recomputed(data, heavy, turn, form)
@@ -68,7 +68,7 @@ def _trials(first: SimulatedProblem, data: RecomputeData | None, form: str) -> I
         stay = sum(d.value in kept for d in dropped)
         words = f"{len(runs) - first.ops} runs again, {stay} of {len(dropped)} values for all that need them"
         words = f"checkpoints leave, {words}" if may_copy else words
-        yield Trial(name=words, runs=runs, decide=leave if may_copy else partial(leave, heavy=()))
+        yield RerunTrial(name=words, runs=runs, decide=leave if may_copy else partial(leave, heavy=()))
 
 
 def recomputed(

@@ -66,7 +66,7 @@ def decide(case: SimulatedProblem, settings: Settings = PUBLISHED) -> Candidates
     """Return the policy's decisions."""
     yield "nothing swapped", nothing_moves(case)
     chosen = swapped(case, settings)
-    flow, back = Flow(case), np.zeros(len(case.absence_tensor), dtype=np.int64)
+    flow, back = DataFlow(case), np.zeros(len(case.absence_tensor), dtype=np.int64)
     for g in chosen.tolist():
         case.tick()
         maker = case.accesses[int(case.absence_tensor[g])][0][0]
@@ -90,7 +90,7 @@ def swapped(case: SimulatedProblem, settings: Settings) -> Integers:
     return np.flatnonzero(away)
 
 
-class Flow:
+class DataFlow:
     """The ops that use what an op made last, and the ops that an op depends on."""
 
     def __init__(self, case: SimulatedProblem) -> None:

@@ -42,7 +42,7 @@ from ..simulator.problem import NEVER, SimulatedProblem
 from ..simulator.simulator import Decisions
 from .follow import Candidates, DoesNotFit, follow
 from .loads import nothing_moves, swap
-from .tflms_v1 import Flow
+from .tflms_v1 import DataFlow
 
 SHARE = 9
 """Tenths of the device that the tuning fills."""
@@ -110,7 +110,7 @@ class Rewriting:
     """What the parameters make of a problem."""
 
     def __init__(self, case: SimulatedProblem) -> None:
-        self.case, self.flow = case, Flow(case)
+        self.case, self.flow = case, DataFlow(case)
         plain = (
             ~case.persistent[case.absence_tensor] & (case.absence_first >= 0) & (case.absence_next < NEVER)
         )

@@ -42,7 +42,7 @@ from ...context import Context, Outcome
 from .zero_offload import MB, Offload, carry_out, processors_of
 
 
-class Limits(NamedTuple):
+class StepLimits(NamedTuple):
     """Bytes: see the steps."""
 
     prefetch: int
@@ -68,8 +68,8 @@ def solve_zero_infinity(problem: Placement, context: Context) -> Outcome:
             refused=f"method zero-infinity: found no tier with channels both ways to {host!r} beside the "
             "GPU's, expected a drive, or home=host"
         )
-    megabytes = {name: given[name] * MB for name in Limits._fields if name != "persistent"}
-    limits = Limits(**megabytes, persistent=given["persistent"])
+    megabytes = {name: given[name] * MB for name in StepLimits._fields if name != "persistent"}
+    limits = StepLimits(**megabytes, persistent=given["persistent"])
     policy = Infinity(problem, gpu, cpu, given["bucket"] * MB, drives[0] if home == "drive" else host, limits)
     return carry_out(policy, context)
 
@@ -99,7 +99,7 @@ class Infinity(Offload):
     """
 
     def __init__(
-        self, problem: Placement, gpu: Processor, cpu: Processor, bucket: int, home: str, limits: Limits
+        self, problem: Placement, gpu: Processor, cpu: Processor, bucket: int, home: str, limits: StepLimits
     ) -> None:
         super().__init__(problem, gpu, cpu, bucket)
         graph, self.home, self.limits = self.graph, home, limits

@@ -120,7 +120,7 @@ def stay(case: SimulatedProblem) -> Decisions:
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class SimulatedRun:
     """What decisions lead to.
 
     Attributes
@@ -156,7 +156,7 @@ class Simulation:
         return self.case.restored(_plan(self))
 
 
-def simulate(case: SimulatedProblem, decisions: Decisions) -> Simulation:
+def simulate(case: SimulatedProblem, decisions: Decisions) -> SimulatedRun:
     """Carry out decisions.
 
     Examples
@@ -201,7 +201,7 @@ def simulate(case: SimulatedProblem, decisions: Decisions) -> Simulation:
             break
         rows *= 4
     scalars = state[S.scalars]
-    return Simulation(
+    return SimulatedRun(
         case=case,
         time=int(value) if how == DONE else None,
         stuck=int(value) if how == STUCK else None,
@@ -263,7 +263,7 @@ def _starts(case: SimulatedProblem, decisions: Decisions) -> Integers:
     return start
 
 
-def _plan(simulation: Simulation) -> Plan:
+def _plan(simulation: SimulatedRun) -> Plan:
     case = simulation.case
     names = [t.name for t in case.machine.tiers]
     period = simulation.time if case.problem.periodic else None
@@ -284,7 +284,7 @@ def _plan(simulation: Simulation) -> Plan:
 
 
 def _start(
-    out: PlanBuilder, simulation: Simulation, parts: Sequence[ByteRange | None], names: Sequence[str]
+    out: PlanBuilder, simulation: SimulatedRun, parts: Sequence[ByteRange | None], names: Sequence[str]
 ) -> None:
     """Put what is there at time 0 where it is: in a period, persistent chunks that are at rest at its end."""
     case, state = simulation.case, simulation.state

@@ -27,15 +27,15 @@ from ....formulations.placement.weightless import with_weightless
 from ....models.lowering.builder import PlanBuilder
 from ....models.plan import Free, Plan, Resident
 from ....models.problems.placement import Placement
-from .rounds import Change, Part, changes, count, latency, length, moves, number_of_rounds
+from .rounds import Change, LanePart, changes, count, latency, length, moves, number_of_rounds
 
 
 @dataclass
-class _Emission:
+class _SlotEmission:
     """The plan in the making; `clock` is the time reached."""
 
     plan: PlanBuilder
-    parts: Sequence[Part]
+    parts: Sequence[LanePart]
     clock: int = 0
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class _Emission:
 
 
 def emit(
-    parts: Sequence[Part], problem: Placement, expired: Callable[[], bool] = lambda: False
+    parts: Sequence[LanePart], problem: Placement, expired: Callable[[], bool] = lambda: False
 ) -> Plan | None:
     """Return the plan of walks; None if its start or a piece, in any number of rounds, does not fit.
 
@@ -72,7 +72,7 @@ def emit(
     expired
         Whether the time is up: then there is none.
     """
-    out = _Emission(PlanBuilder(problem.graph, problem.machine), parts)
+    out = _SlotEmission(PlanBuilder(problem.graph, problem.machine), parts)
     for g, part in enumerate(parts):
         _start(out, g, part)
     if not _begins(out.plan):
@@ -107,7 +107,7 @@ def emit(
     return plan
 
 
-def _start(out: _Emission, g: int, part: Part) -> None:
+def _start(out: _SlotEmission, g: int, part: LanePart) -> None:
     """Put what is there at time 0 where it is."""
     span = len(part.cut.pieces)
     for walk in part.walks:
@@ -121,7 +121,7 @@ def _start(out: _Emission, g: int, part: Part) -> None:
                         out.free(g, life, x, path.low, path.high, 0)
 
 
-def _last_use(out: _Emission, g: int, part: Part, k: int) -> None:
+def _last_use(out: _SlotEmission, g: int, part: LanePart, k: int) -> None:
     """Release what an op accesses for the last time: outside tier 0; there too, if it need not keep it.
 
     What it writes has the room of the version before.
@@ -145,7 +145,7 @@ def _reader(data: StateData, life: Life) -> int | None:
     return life.accesses[-1] % data.n
 
 
-def _unread(out: _Emission, g: int, part: Part, k: int, end: int) -> None:
+def _unread(out: _SlotEmission, g: int, part: LanePart, k: int, end: int) -> None:
     """Release at the end of an op what it accesses for the last time, and versions that nobody reads."""
     data, graph = part.cut.data, part.lane.problem.graph
     lives = {(life.tensor, life.born) for life in data.lives}
@@ -166,7 +166,7 @@ def _unread(out: _Emission, g: int, part: Part, k: int, end: int) -> None:
                 out.plan.free(part.lane.tensors[t], out.names[g][0], end)
 
 
-def _carry_out(out: _Emission, changed: Sequence[Change], rounds: int) -> None:
+def _carry_out(out: _SlotEmission, changed: Sequence[Change], rounds: int) -> None:
     """Release what goes at once, then copy round by round, and set the clock to the end."""
     for change in changed:
         for x, _, gone in change.tiers():
@@ -210,7 +210,7 @@ def _turns(
     return [*turns, (beside, ceil(sum(ns for ns in exact if ns.denominator > 1)))]
 
 
-def _around(out: _Emission) -> None:
+def _around(out: _SlotEmission) -> None:
     """Let what goes on and is released as the period ends be released as the next one begins.
 
     Where it may not be there then, or finds no room, the period lasts a ns longer.

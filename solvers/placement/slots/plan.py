@@ -12,7 +12,7 @@ from ....formulations.placement.slots.bytes_lp import SlotProgram
 from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from .emission import emit
-from .rounds import Part
+from .rounds import LanePart
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,4 @@ def decode(
         if path is None:
             return None
         walks.append(path)
-    return emit([Part(whole_lane(problem), slots.cut, walks)], problem, expired)
+    return emit([LanePart(whole_lane(problem), slots.cut, walks)], problem, expired)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from ....formulations.placement.lanes import Lane
-from ....formulations.placement.paths import State, Walk, tiers_of
+from ....formulations.placement.paths import LifePaths, State, tiers_of
 from ....formulations.placement.slots.pieces import Cut
 from ....formulations.placement.states import Life
 from ....models.arrays import Integers
@@ -23,12 +23,12 @@ MORE = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class LanePart:
     """What a lane does: how its time is cut, and a walk for each of its lives."""
 
     lane: Lane
     cut: Cut
-    walks: Sequence[Walk]
+    walks: Sequence[LifePaths]
 
     @property
     def names(self) -> list[str]:
@@ -69,7 +69,7 @@ class Change:
         return self.low + (self.high - self.low) * parts // rounds
 
 
-def changes(parts: Sequence[Part], p: int) -> list[Change]:
+def changes(parts: Sequence[LanePart], p: int) -> list[Change]:
     """Return what changes in a piece."""
     changed = []
     for g, part in enumerate(parts):
@@ -91,7 +91,7 @@ def _kept(cut: Cut, number: int, e: int) -> bool:
 
 
 def number_of_rounds(
-    parts: Sequence[Part], groups: Sequence[ChannelGroup], p: int, changed: Sequence[Change]
+    parts: Sequence[LanePart], groups: Sequence[ChannelGroup], p: int, changed: Sequence[Change]
 ) -> int | None:
     """Return the number of rounds of a piece; None if none fits."""
     if parts[0].cut.pieces[p].moment:
@@ -132,7 +132,7 @@ def count(changed: Sequence[Change], rounds: int) -> int:
 
 
 def _fits(
-    parts: Sequence[Part], still: Sequence[Sequence[int]], changed: Sequence[Change], rounds: int
+    parts: Sequence[LanePart], still: Sequence[Sequence[int]], changed: Sequence[Change], rounds: int
 ) -> bool:
     """Whether all tiers have room in every round."""
     at = np.arange(count(changed, rounds))
@@ -153,7 +153,7 @@ def _fits(
 
 
 def _time(
-    parts: Sequence[Part], groups: Sequence[ChannelGroup], changed: Sequence[Change], rounds: int
+    parts: Sequence[LanePart], groups: Sequence[ChannelGroup], changed: Sequence[Change], rounds: int
 ) -> Fraction:
     """Return about the ns of a piece in so many rounds."""
     total = Fraction(0)
@@ -189,13 +189,13 @@ def moves(changed: Sequence[Change], rounds: int, number: int) -> dict[Channel, 
     return ranges_of
 
 
-def latency(parts: Sequence[Part], way: Channel) -> int:
+def latency(parts: Sequence[LanePart], way: Channel) -> int:
     """Return the ns before a channel's bytes begin to move."""
     g, src, dst = way
     return next(w.latency for w in parts[g].cut.data.ways if (w.src, w.dst) == (src, dst))
 
 
-def length(parts: Sequence[Part], groups: Sequence[ChannelGroup], nbytes: dict[Channel, int]) -> Fraction:
+def length(parts: Sequence[LanePart], groups: Sequence[ChannelGroup], nbytes: dict[Channel, int]) -> Fraction:
     """Return the ns in which all channels together can carry these bytes."""
     times, by_pair = [Fraction(0)], dict[tuple[str, str], int]()
     for (g, src, dst), moved in nbytes.items():

@@ -42,7 +42,7 @@ from ..reductions.replicas.exchange import joint_bound, with_windows
 from ..reductions.replicas.share import replicas
 from ..slots.bytes import longest_stall, slot_bound
 from ..slots.emission import emit
-from ..slots.rounds import Part
+from ..slots.rounds import LanePart
 
 RESERVES = (0, 4, 256)
 """Millionths of each memory left free, from try to try; HiGHS takes rows as kept within one millionth."""
@@ -135,7 +135,7 @@ def plan_of_swaps(
         return plan_of(problem, data[0], order_of(built, value))
     read = [paths.decode(built, value, g) for g in range(len(built.slots))]
     read += read[:1] * (len(parts) - len(read))
-    items = [Part(lane, coarse(x), walks) for lane, x, (_, walks) in zip(parts, data, read, strict=True)]
+    items = [LanePart(lane, coarse(x), walks) for lane, x, (_, walks) in zip(parts, data, read, strict=True)]
     plan = emit(items, problem)
     return None if plan is None else with_windows(problem, parts, plan)
 

@@ -10,10 +10,11 @@ earlier block left, other than its input, or what is initial and no later forwar
 fewest bytes cross. A block whose interval is empty is one with the next.
 
 *Kept* are, from when they are there to their last use: what ops leave that overwrite what they read and so
-run once (`Cut.once`), final values, and values that are read elsewhere than in their block, its backward,
-and, outputs, in the next block and its backward. In the last block nothing is: it runs once in any case.
+run once (`BlockCut.once`), final values, and values that are read elsewhere than in their block, its
+backward, and, outputs, in the next block and its backward. In the last block nothing is: it runs once in any
+case.
 
-Bytes: initial values take theirs all the time (`Cut.base`); `Cut.top` has what is there beside a block.
+Bytes: initial values take theirs all the time (`BlockCut.base`); `BlockCut.top` is what a block finds there.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class RecomputationBlock:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class BlockCut:
     """A chain of blocks; bytes in units.
 
     Attributes
@@ -72,7 +73,7 @@ class Cut:
     through: tuple[int, ...]
 
 
-def cut(data: RecomputeData) -> Cut:
+def cut(data: RecomputeData) -> BlockCut:
     """Return the graph as a chain of blocks.
 
     Examples
@@ -107,7 +108,7 @@ def cut(data: RecomputeData) -> Cut:
                 kept.add(u)
     once = {i for i in range(behind) if i in alone or (data.writes[i] and kept.issuperset(data.writes[i]))}
     top, through = beside(data, blocks, kept)
-    return Cut(
+    return BlockCut(
         blocks=tuple(
             RecomputationBlock(
                 forward=x.forward, backward=x.backward, output=None if x.output in kept else x.output
@@ -125,7 +126,7 @@ def cut(data: RecomputeData) -> Cut:
 def beside(
     data: RecomputeData, blocks: Sequence[RecomputationBlock], kept: Set[int]
 ) -> tuple[list[int], list[int]]:
-    """Return `Cut.top` and `Cut.through`."""
+    """Return `BlockCut.top` and `BlockCut.through`."""
     block_of = {i: k for k, block in enumerate(blocks) for i in (*block.forward, *block.backward)}
     behind = blocks[-1].forward.start
     top, through = [0] * len(blocks), [0] * len(blocks)

@@ -30,15 +30,15 @@ from functools import partial
 from ....formulations.model import BuildTimeout, ticker
 from ....formulations.recompute import layers_milp
 from ....formulations.recompute.data import RecomputeData, levels, recompute_data, time_of
-from ....formulations.recompute.layers_milp import Layer, LayerOption, Layers, LayerStep
+from ....formulations.recompute.layers_milp import LayerOption, LayerPair, Layers, LayerStep
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
 from ...engines.model import solve_model
 from ..heuristics.method import STOPPED, first_bound, offer
-from .cutting import Cut
+from .cutting import BlockCut
 from .parts import parts
 from .rockmate import budgets, key_of, not_beaten, way_within
-from .within import BlockRun, Within, peak_of_sweep, way_of, within
+from .within import BlockGraph, BlockRun, peak_of_sweep, way_of, within
 
 BELOW = 0.7
 """Part of the time for the parts below the top, at most."""
@@ -74,12 +74,12 @@ class HiremateLevel:
     """
 
     data: RecomputeData
-    found: Cut
-    blocks: tuple[Within, ...]
+    found: BlockCut
+    blocks: tuple[BlockGraph, ...]
     keys: tuple[Key, ...]
 
 
-Known = dict[Key, tuple[Within, HiremateLevel | None]]
+Known = dict[Key, tuple[BlockGraph, HiremateLevel | None]]
 """By key a part, and its own parts; leaves first."""
 
 
@@ -203,7 +203,7 @@ def options_of(known: Known, context: Context) -> tuple[dict[Key, list[BlockRun]
     return solved, programs
 
 
-def _everything_again(block: Within) -> list[BlockRun]:
+def _everything_again(block: BlockGraph) -> list[BlockRun]:
     """Return the way in which a part saves nothing, and all that its backward needs runs again, if any."""
     if block.rest is None:
         return []
@@ -233,7 +233,7 @@ def _some(ways: Sequence[BlockRun]) -> list[BlockRun]:
 
 
 def _way_over_parts(
-    block: Within,
+    block: BlockGraph,
     level: HiremateLevel,
     ways: dict[Key, list[BlockRun]],
     saved: int,
@@ -261,7 +261,7 @@ def layers_of(level: HiremateLevel, ways: dict[Key, list[BlockRun]], memory: int
         leaves = frozenset(u for i in block.forward for u in data.writes[i] if u in found.kept)
         reads = {u for i in inside for u in data.reads[i] if u in found.kept}
         layers.append(
-            Layer(
+            LayerPair(
                 options=tuple(
                     LayerOption(
                         forward=way.forward,

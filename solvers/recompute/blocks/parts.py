@@ -7,7 +7,7 @@ earlier forwards leave for later ones counts half as much again where no backwar
 For each gap between two forwards the cut through the backwards is where this is least, and there where what
 backwards leave for others is least; the gaps are chosen by a dynamic program.
 
-A part of a step (`within.Within`) is cut likewise, with the op *rest* as a last block of its own.
+A part of a step (`within.BlockGraph`) is cut likewise, with the op *rest* as a last block of its own.
 
 Source: Gusak et al., "HiRemate" (ICML 2025), by its public program, which merges ops bottom to top into
 sub-graphs of few inputs and outputs. Ours are intervals of the reference order, found top down.
@@ -22,7 +22,7 @@ import numpy as np
 from ....formulations.model import Tick
 from ....formulations.recompute.data import RecomputeData
 from ..heuristics.segments import turn
-from .cutting import Cut, RecomputationBlock, beside
+from .cutting import BlockCut, RecomputationBlock, beside
 
 
 def parts(
@@ -33,13 +33,13 @@ def parts(
     most: int,
     leaf: int,
     tick: Tick = lambda: None,
-) -> Cut | None:
+) -> BlockCut | None:
     """Return parts of up to about `leaf` forwards, from `least` to `most` of them; None if that is one.
 
     `tick` is called for each gap and each end of an interval, and may raise.
 
-    `Cut.kept` are the values that a part leaves for others or for the end, `Cut.once` the ops that cannot run
-    again, since they overwrite what they read.
+    `BlockCut.kept` are the values that a part leaves for others or for the end, `BlockCut.once` the ops
+    that cannot run again, since they overwrite what they read.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def parts(
         if x.final or {block_of[i] for i in x.readers} - {block_of[x.writer]}
     }
     top, through = beside(data, blocks, frozenset())
-    return Cut(
+    return BlockCut(
         blocks=tuple(blocks),
         base=sum(x.nbytes for x in data.values if x.at_start),
         kept=frozenset(kept),

@@ -31,7 +31,7 @@ from ....formulations.recompute.data import RecomputeData
 from ....formulations.recompute.moments_milp import by_need
 from ....models.problems.recompute import Recompute
 from ...context import Context, Outcome
-from ..chains.hetero import NEVER, HeteroProgram, Stages, program, steps
+from ..chains.hetero import NEVER, Costs, HeteroProgram, program, steps
 from ..heuristics.method import (
     STOPPED,
     first_bound,
@@ -42,8 +42,8 @@ from ..heuristics.method import (
 )
 from ..models.moments import raise_moments
 from ..models.stages import solve_stages
-from .cutting import Cut, cut
-from .within import BlockRun, Within, alone, peak_of_sweep, sweeps_of, way_of, within
+from .cutting import BlockCut, cut
+from .within import BlockGraph, BlockRun, alone, peak_of_sweep, sweeps_of, way_of, within
 
 WITHIN = 0.9
 """Part of the time for the programs within blocks, at most."""
@@ -68,7 +68,7 @@ def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
     if data is None:
         return Outcome()
     found = cut(data)
-    blocks = list[Within]()
+    blocks = list[BlockGraph]()
     for k in range(len(found.blocks)):
         if context.expired:
             return Outcome(reason="time")
@@ -82,7 +82,7 @@ def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
 
 
 def _over_blocks(
-    data: RecomputeData, found: Cut, blocks: list[Within], context: Context, seconds: float
+    data: RecomputeData, found: BlockCut, blocks: list[BlockGraph], context: Context, seconds: float
 ) -> Outcome:
     """Offer the schedule of the program over the blocks; a program within one has so many seconds."""
     ways, facts, whole = ways_of_blocks(blocks, context, seconds)
@@ -104,13 +104,13 @@ def _over_blocks(
     return Outcome(reason=reason, facts=facts)
 
 
-def key_of(block: Within) -> tuple[str, frozenset[int]]:
+def key_of(block: BlockGraph) -> tuple[str, frozenset[int]]:
     """Return what is the same of blocks that are the same."""
     return block.graph.sha256, block.once
 
 
 def ways_of_blocks(
-    blocks: Sequence[Within], context: Context, seconds: float
+    blocks: Sequence[BlockGraph], context: Context, seconds: float
 ) -> tuple[list[list[BlockRun]], dict[str, int], bool]:
     """Return the options of each block, how many programs that took, and whether all ended by themselves.
 
@@ -166,7 +166,7 @@ def not_beaten(ways: Sequence[BlockRun]) -> list[BlockRun]:
 
 
 def budgets(
-    block: Within, answers: list[tuple[int, int, BlockRun | None]], saves: int, peaks: int
+    block: BlockGraph, answers: list[tuple[int, int, BlockRun | None]], saves: int, peaks: int
 ) -> Iterator[tuple[int, int]]:
     """Yield budgets of what is saved and of the peak, largest first, of which the answers do not say all.
 
@@ -198,7 +198,7 @@ def budgets(
                 top = min((way.peak for s, _, way in answers if way is not None and s == saved), default=top)
 
 
-def way_within(block: Within, saved: int, peak: int, context: Context, seconds: float) -> BlockRun | None:
+def way_within(block: BlockGraph, saved: int, peak: int, context: Context, seconds: float) -> BlockRun | None:
     """Return the best way that a program finds within two budgets, None if it finds none."""
     problem = block.problem(saved, peak)
     if problem.impossible() is not None:
@@ -216,7 +216,7 @@ def way_within(block: Within, saved: int, peak: int, context: Context, seconds: 
     return None if runs is None else way_of(block, runs)
 
 
-def _save_and_anneal(block: Within, data: RecomputeData, inner: Context) -> None:
+def _save_and_anneal(block: BlockGraph, data: RecomputeData, inner: Context) -> None:
     """Offer what the program of one moment says to save, at the rest, and what annealing makes of it."""
     start = list(range(data.n))
 
@@ -231,8 +231,8 @@ def _save_and_anneal(block: Within, data: RecomputeData, inner: Context) -> None
 
 
 def _stages(
-    data: RecomputeData, found: Cut, blocks: Sequence[Within], ways: Sequence[list[BlockRun]]
-) -> Stages:
+    data: RecomputeData, found: BlockCut, blocks: Sequence[BlockGraph], ways: Sequence[list[BlockRun]]
+) -> Costs:
     """Return the blocks as stages with options; bytes in units, ns in ticks."""
     sweeps = [sweeps_of(data, found, k)[0] for k in range(len(blocks) - 1)]
     first, behind = (
@@ -241,7 +241,7 @@ def _stages(
     )
     options = [(k, way) for k, some in enumerate(ways) for way in some]
     inputs = [block.input for block in blocks]
-    return Stages(
+    return Costs(
         taped=True,
         forward=[*(sum(data.duration[i] for i in some if i not in found.once) for some in sweeps), 0],
         backward=[way.backward for _, way in options],
@@ -260,9 +260,9 @@ def _stages(
 
 def _runs(
     data: RecomputeData,
-    found: Cut,
+    found: BlockCut,
     chain: HeteroProgram,
-    blocks: Sequence[Within],
+    blocks: Sequence[BlockGraph],
     ways: Sequence[list[BlockRun]],
 ) -> Iterator[int]:
     """Yield the ops of the schedule as they run."""

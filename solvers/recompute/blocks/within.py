@@ -8,7 +8,7 @@ budgets, S of what is saved and P of the peak, is a problem of recomputation lik
 has no rest.
 
 What is counted elsewhere has no bytes here: kept and initial values, gradients that pass through
-(`cutting.Cut.top`). The input is there at the start; it goes when the block needs it no more, unless the
+(`cutting.BlockCut.top`). The input is there at the start; it goes when the block needs it no more, unless the
 backward of the block before reads it, which then finds it. Blocks of the same ops, sizes and times are the
 same graph, and are solved once.
 """
@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from ....formulations.recompute.data import RecomputeData, levels, recompute_data
 from ....models.graph import Accounting, Graph, Op, Tensor
 from ....models.problems.recompute import Recompute
-from .cutting import Cut
+from .cutting import BlockCut
 
 
 @dataclass(frozen=True, kw_only=True)
-class Within:
+class BlockGraph:
     """A block as a graph.
 
     Attributes
@@ -71,7 +71,7 @@ class Within:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockRun:
-    """A way to run a block: ops of `Within.graph`, and what they take in ticks and units.
+    """A way to run a block: ops of `BlockGraph.graph`, and what they take in ticks and units.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class BlockRun:
         )
 
 
-def within(data: RecomputeData, chain: Cut, k: int) -> Within:
+def within(data: RecomputeData, chain: BlockCut, k: int) -> BlockGraph:
     """Return block k as a graph."""
     draft = _BlockDraft(data, chain, k)
     for u in range(len(data.values)):
@@ -122,7 +122,7 @@ def within(data: RecomputeData, chain: Cut, k: int) -> Within:
 class _BlockDraft:
     """The graph of a block, to which values are added one by one."""
 
-    def __init__(self, data: RecomputeData, chain: Cut, k: int) -> None:
+    def __init__(self, data: RecomputeData, chain: BlockCut, k: int) -> None:
         self.data, self.chain, self.block = data, chain, chain.blocks[k]
         self.ahead = chain.blocks[k - 1] if k else None
         is_last = k + 1 == len(chain.blocks)
@@ -189,7 +189,7 @@ class _BlockDraft:
             x.writer is not None and w is not None and x.writer < w < forward.stop for w in writers
         )
 
-    def done(self) -> Within:
+    def done(self) -> BlockGraph:
         """Return what was drawn."""
         data, block = self.data, self.block
         ops = tuple(
@@ -203,7 +203,7 @@ class _BlockDraft:
             for p, i in enumerate(self.ops)
         )
         accounting = Accounting.REPLACE if data.in_place else Accounting.COEXIST
-        return Within(
+        return BlockGraph(
             graph=Graph(name="block", tensors=tuple(self.tensors), ops=ops, accounting=accounting),
             ops=tuple(self.ops),
             rest=self.rest,
@@ -215,7 +215,7 @@ class _BlockDraft:
         )
 
 
-def way_of(block: Within, runs: Sequence[int], graph: Graph | None = None) -> BlockRun:
+def way_of(block: BlockGraph, runs: Sequence[int], graph: Graph | None = None) -> BlockRun:
     """Return what a sequence of runs of a block takes; with a graph that of `graph_alone`."""
     data = recompute_data(Recompute(graph or block.graph), bundled=False)
     needs = [level * data.unit for level in levels(data, runs)]
@@ -233,7 +233,7 @@ def way_of(block: Within, runs: Sequence[int], graph: Graph | None = None) -> Bl
     )
 
 
-def alone(block: Within, ways: Sequence[BlockRun]) -> list[BlockRun]:
+def alone(block: BlockGraph, ways: Sequence[BlockRun]) -> list[BlockRun]:
     """Return the ways without what the backward does not need, where the block has been passed before.
 
     Then nothing behind the block reads its output any more, and its forwards need not run for themselves. The
@@ -275,7 +275,7 @@ def saved_at(data: RecomputeData, runs: Sequence[int], at: int) -> int:
     return sum(data.sizes[u] for u in needed)
 
 
-def sweeps_of(data: RecomputeData, chain: Cut, k: int) -> tuple[list[int], list[int]]:
+def sweeps_of(data: RecomputeData, chain: BlockCut, k: int) -> tuple[list[int], list[int]]:
     """Return the ops of the first pass through block k that saves nothing, and of later ones.
 
     The first one also runs what leaves kept values, and what that is computed from.
@@ -297,7 +297,7 @@ def sweeps_of(data: RecomputeData, chain: Cut, k: int) -> tuple[list[int], list[
     return sorted({*first, *once}), needed(output, chain.once)
 
 
-def peak_of_sweep(block: Within, sweep: Sequence[int], *, holding: bool) -> int:
+def peak_of_sweep(block: BlockGraph, sweep: Sequence[int], *, holding: bool) -> int:
     """Return the most units that ops of a block's forward need, of which nothing is kept but its output.
 
     With its input, which stays if they are `holding` it.

@@ -62,7 +62,7 @@ CELLS = 40_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stages:
+class Costs:
     """A chain as the program sees it: bytes and ns by stage, stages numbered from 0.
 
     Attributes
@@ -106,12 +106,12 @@ class Stages:
         return (self.saving or self.forward)[option] + self.backward[option]
 
 
-def stages_of_taped(chain: TapedChain) -> Stages:
+def stages_of_taped(chain: TapedChain) -> Costs:
     """Return the stages of a taped chain; stage i of the statement is number i - 1."""
     a, d, n = chain.a_bytes, chain.d_bytes, chain.stages
     tape = [a[i + 1] + chain.saved_bytes[i] for i in range(n)]
     first = [a[i + 1] + chain.forward_space[i] for i in range(n)]
-    return Stages(
+    return Costs(
         taped=True,
         forward=list(chain.forward_ns),
         backward=list(chain.backward_ns),
@@ -125,7 +125,7 @@ def stages_of_taped(chain: TapedChain) -> Stages:
     )
 
 
-def stages_of_plain(chain: PlainChain, *, in_place: bool) -> Stages:
+def stages_of_plain(chain: PlainChain, *, in_place: bool) -> Costs:
     """Return the stages of a plain chain; `in_place` with accounting ``replace``."""
     x, y, l = chain.x_bytes, chain.y_bytes, chain.forwards  # noqa: E741
     top = [*y[1:], 0]
@@ -135,7 +135,7 @@ def stages_of_plain(chain: PlainChain, *, in_place: bool) -> Stages:
         back = [max(top[i], made[i] - x[i]) for i in range(l + 1)]
     else:
         back = [top[i] + made[i] for i in range(l + 1)]
-    return Stages(
+    return Costs(
         taped=False,
         forward=[*chain.forward_ns, 0],
         backward=list(chain.backward_ns),
@@ -153,7 +153,7 @@ def stages_of_plain(chain: PlainChain, *, in_place: bool) -> Stages:
 class HeteroProgram:
     """C(s, t, m) of a chain in slots of `unit` bytes; `kept` are in_j and tape_j in slots, rounded up."""
 
-    stages: Stages
+    stages: Costs
     table: Rows
     unit: int
     kept: tuple[Integers, Integers]
@@ -169,7 +169,7 @@ class HeteroProgram:
 
 
 def hetero_chain(
-    stages: Stages,
+    stages: Costs,
     memory: int,
     slots: int = SLOTS,
     goes_on: Callable[[int], bool] = lambda length: True,
@@ -189,7 +189,7 @@ def hetero_chain(
 
 
 def program(
-    stages: Stages,
+    stages: Costs,
     memory: int,
     slots: int = SLOTS,
     goes_on: Callable[[int], bool] = lambda length: True,
@@ -341,7 +341,7 @@ def schedule(found: HeteroProgram, first: int, end: int, room: int) -> list[int]
     return codes
 
 
-def sweep(stages: Stages, s: int, j: int) -> range:
+def sweep(stages: Costs, s: int, j: int) -> range:
     """Return the codes of the forwards of stages s to j - 1 that save nothing."""
     shift = 2 * len(stages.forward) if stages.taped else 0
     return range(shift + s, shift + j)

@@ -16,7 +16,7 @@ from .chain import PlainChain, is_taped, plain_chain, taped_chain
 from .segments import equal_places, recompute_in_segments, sqrt_places, store_in_segments
 
 if TYPE_CHECKING:
-    from .hetero import Stages
+    from .hetero import Costs
 
 
 def solve_recompute_all(problem: Recompute, context: Context) -> Outcome:
@@ -183,7 +183,7 @@ def solve_tiered_chain(problem: Recompute, context: Context) -> Outcome:
 
 def _any_chain(
     problem: Recompute, context: Context, method: str
-) -> tuple[Stages, tuple[int, ...], Callable[[int], bool]]:
+) -> tuple[Costs, tuple[int, ...], Callable[[int], bool]]:
     """Return the stages of a chain of either form, the tensors they begin with, and what ends a program."""
     from .hetero import stages_of_plain, stages_of_taped
 
@@ -203,7 +203,7 @@ def _any_chain(
     return stages, inputs, goes_on
 
 
-def _memory_of(problem: Recompute, stages: Stages) -> int:
+def _memory_of(problem: Recompute, stages: Costs) -> int:
     """Return the bytes of the memory; where it has no limit, enough for everything."""
     if problem.memory is not None:
         return problem.memory
@@ -300,7 +300,7 @@ def _steps(chain: PlainChain, codes: list[int], tiers: list[str]) -> list[Comput
     return [steps[code] for code in codes]
 
 
-def _runs(stages: Stages, codes: list[int]) -> list[Compute | Transfer]:
+def _runs(stages: Costs, codes: list[int]) -> list[Compute | Transfer]:
     """Return the runs of the codes of `hetero`."""
     return _taped_steps(len(stages.forward), codes) if stages.taped else _ops(codes)
 

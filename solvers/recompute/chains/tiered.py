@@ -41,7 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....models.arrays import Integers
-from .hetero import CELLS, NEVER, SLOTS, HeteroProgram, Stages, program, schedule, slots_of, sweep, unit_of
+from .hetero import CELLS, NEVER, SLOTS, Costs, HeteroProgram, program, schedule, slots_of, sweep, unit_of
 
 Step = int | tuple[int, int, bool]
 """A code of `hetero`; or tier k, stage s, and whether its input is written to that tier, not read from it."""
@@ -67,7 +67,7 @@ class _Level:
 
 
 def tiered_chain(
-    stages: Stages,
+    stages: Costs,
     memory: int,
     tiers: Sequence[SlowTier],
     slots: int = SLOTS,
@@ -105,7 +105,7 @@ def tiered_chain(
     return None if cost >= NEVER else (cost, _steps(found, tiers, levels, ends, clock), found.unit)
 
 
-def _ends_of_sweeps(stages: Stages, memory: int) -> Integers:
+def _ends_of_sweeps(stages: Costs, memory: int) -> Integers:
     """Return by s and t the last j for which the forwards of stages s to j - 1 fit."""
     count = len(stages.forward)
     ends = np.zeros((count, count), np.int64)
@@ -121,7 +121,7 @@ def _ends_of_sweeps(stages: Stages, memory: int) -> Integers:
 
 
 def _level(
-    stages: Stages,
+    stages: Costs,
     tier: SlowTier,
     below: Integers,
     ends: Integers,

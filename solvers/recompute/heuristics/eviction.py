@@ -31,7 +31,7 @@ RULES = ((1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (0, 0, 1), (2, 1, 1), (1, 2
 """Exponents a, b, c of the rules that the first runs take in turn; later ones draw from them."""
 
 
-class _Run:
+class _EvictionPass:
     """One pass through the ops."""
 
     def __init__(
@@ -204,7 +204,7 @@ def evicting(
     >>> evicting(data, (1, 1, 1))
     [0, 1, 2, 3, 4, 5, 6, 2, 7, 8, 0, 9, 10]
     """
-    return _Run(data, rule, [0.0] * len(data.values) if factors is None else factors, stop).all()
+    return _EvictionPass(data, rule, [0.0] * len(data.values) if factors is None else factors, stop).all()
 
 
 def search(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from lowtide.formulations.recompute import layers_milp
-from lowtide.formulations.recompute.layers_milp import Layer, LayerOption, Layers
+from lowtide.formulations.recompute.layers_milp import LayerOption, LayerPair, Layers
 from tests.effort import seeds
 from tests.formulations.cases.recompute import layers
 from tests.oracles.brute_layers import fastest, random_layers
@@ -30,7 +30,7 @@ def test_forwards_run_again_for_what_later_ones_leave_for_an_earlier_backward() 
     reads = (none, none, frozenset({1}), frozenset({2}))
     leaves = (none, frozenset({1}), frozenset({2}), none)
     some = [
-        Layer(
+        LayerPair(
             options=(needy if j == 0 else option,),
             first=1,
             again=1,

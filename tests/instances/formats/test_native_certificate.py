@@ -21,7 +21,7 @@ from lowtide.models.verifier.proofs.lags import LagsProof
 from lowtide.models.verifier.proofs.price_claims import PricesProof, WindowsProof
 from lowtide.models.verifier.proofs.release import ReleaseProof
 from lowtide.models.verifier.proofs.stacks import PoolsProof, StacksProof
-from lowtide.models.verifier.proofs.states import Level, StatesProof
+from lowtide.models.verifier.proofs.states import SetLevel, StatesProof
 from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 from tests.oracles.price_certificates import SETTING
 
@@ -33,8 +33,8 @@ PROOFS: dict[str, Proof] = {
     "states": StatesProof(
         backward=True,
         levels=(
-            Level(parents=(), ops=(), free=(None,)),
-            Level(parents=(0, 0), ops=(1, 2), free=(None, 3)),
+            SetLevel(parents=(), ops=(), free=(None,)),
+            SetLevel(parents=(0, 0), ops=(1, 2), free=(None, 3)),
         ),
     ),
     "descents": DescentsProof(

@@ -14,7 +14,7 @@ from lowtide.models.graph import Accounting, Graph, Op, Tensor
 from lowtide.models.verifier.certificate import CertificateVerdict, verify_certificate
 from lowtide.models.verifier.proofs.claims import Block, Branch, Component, DescentsProof, Way
 from lowtide.models.verifier.proofs.cut import CutProof, Multipliers
-from lowtide.models.verifier.proofs.states import Level, StatesProof
+from lowtide.models.verifier.proofs.states import SetLevel, StatesProof
 from lowtide.models.verifier.proofs.working_set import WorkingSetProof
 from lowtide.solvers.peak.search.beam import beam_pass
 from lowtide.solvers.peak.search.state_space import state_space
@@ -35,15 +35,15 @@ PEAK = 12
 STATES = StatesProof(
     backward=False,
     levels=(
-        Level(parents=(), ops=(), free=(None,)),
-        Level(parents=(0,), ops=(0,), free=(None,)),
-        Level(parents=(0, 0), ops=(1, 2), free=(None, None)),
+        SetLevel(parents=(), ops=(), free=(None,)),
+        SetLevel(parents=(0,), ops=(0,), free=(None,)),
+        SetLevel(parents=(0, 0), ops=(1, 2), free=(None, None)),
     ),
 )
 # from the end: taking back d costs 10, y + z; then taking back b or c costs 12
 BACKWARD = StatesProof(
     backward=True,
-    levels=(Level(parents=(), ops=(), free=(None,)), Level(parents=(0,), ops=(3,), free=(None,))),
+    levels=(SetLevel(parents=(), ops=(), free=(None,)), SetLevel(parents=(0,), ops=(3,), free=(None,))),
 )
 
 

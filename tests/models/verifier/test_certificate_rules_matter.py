@@ -19,7 +19,7 @@ from lowtide.models.verifier.proofs.claims import Block, Component, DescentsProo
 from lowtide.models.verifier.proofs.cut import Multipliers
 from lowtide.models.verifier.proofs.executed import LARGEST
 from lowtide.models.verifier.proofs.refused import Refused
-from lowtide.models.verifier.proofs.states import Level, StatesProof
+from lowtide.models.verifier.proofs.states import SetLevel, StatesProof
 from tests.oracles.arena_certificates import bad_stacks
 from tests.oracles.brute_force import brute_force_peak
 from tests.oracles.certificates import PROVERS, certificate, damaged, neighbour, signed
@@ -77,12 +77,12 @@ def by_hand() -> Iterator[tuple[Graph, Certificate]]:
 
     # a walk that gets to the end
     graph = Graph(name="one", tensors=(), ops=(Op(name="a"),))
-    levels = Level(parents=(), ops=(), free=(None,)), Level(parents=(0,), ops=(0,), free=(None,))
+    levels = SetLevel(parents=(), ops=(), free=(None,)), SetLevel(parents=(0,), ops=(0,), free=(None,))
     yield graph, signed(graph, 100, StatesProof(backward=False, levels=levels))
 
     # more ops than the checker takes on
     graph = Graph(name="many", tensors=(), ops=tuple(Op(name="a") for _ in range(LARGEST + 1)))
-    level = Level(parents=(), ops=(), free=(None,))
+    level = SetLevel(parents=(), ops=(), free=(None,))
     yield graph, signed(graph, 0, StatesProof(backward=False, levels=(level,)))
 
 

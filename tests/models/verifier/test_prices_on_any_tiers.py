@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.placement.bounds.prices import Prices, price_bound
+from lowtide.formulations.placement.bounds.prices import MemoryPrices, price_bound
 from lowtide.formulations.placement.bounds.windows import Window
 from lowtide.instances.formats.native_certificate import decode_certificate, encode_certificate
 from lowtide.models.graph import Accounting
@@ -31,7 +31,7 @@ from tests.solvers.placement.machines import bypass
 BOTH = pytest.mark.parametrize("accounting", list(Accounting))
 
 
-def prices_of(problem: Placement, seed: int) -> Iterator[tuple[Prices | tuple[Window, ...], int]]:
+def prices_of(problem: Placement, seed: int) -> Iterator[tuple[MemoryPrices | tuple[Window, ...], int]]:
     """Yield prices, or windows, with the bound that the formulation has of them, where it serves."""
     if unsampled(problem):
         return

@@ -8,7 +8,7 @@ import numpy as np
 
 import lowtide as lt
 from lowtide.formulations.makespan.data import makespan_data
-from lowtide.solvers.makespan.labels.ideals import Known, find_ideals, nothing_started, steps_from
+from lowtide.solvers.makespan.labels.ideals import KnownIdeals, find_ideals, nothing_started, steps_from
 from lowtide.solvers.makespan.labels.shape import shape_of
 from lowtide.solvers.makespan.labels.together import find_sets
 from tests.effort import seeds, share
@@ -59,7 +59,7 @@ def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
 
         expected = {sum(1 << i for i in some) for some in paths(frozenset())}
         assert set(ideals.sets.tolist()) == expected
-        known, (sets, after) = Known(), nothing_started(shape)
+        known, (sets, after) = KnownIdeals(), nothing_started(shape)
         for _ in range(data.n if expected else 0):
             level = steps_from(shape, sets, after, known, np.zeros(1, dtype=np.int64))
             sets, after = level.sets[level.first[1] :], level.after[level.first[1] :]
@@ -82,7 +82,7 @@ def test_the_ideals_of_trees_lead_nowhere_but_to_all_ops() -> None:
         free = find_ideals(shape._replace(child_at=none, child=none), 10**6, lambda: False)
         assert free is not None
         reached = [nothing_started(shape)]
-        stop, known = np.zeros(1, dtype=np.int64), Known()
+        stop, known = np.zeros(1, dtype=np.int64), KnownIdeals()
         for _ in range(n):
             both = steps_from(shape, *reached[-1], known, stop)
             reached.append((both.sets[both.first[1] :], both.after[both.first[1] :]))

@@ -15,13 +15,13 @@ from lowtide.formulations.makespan.data import makespan_data
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.makespan.labels import bound_kernel
 from lowtide.solvers.makespan.labels import method as makespan_labels
-from lowtide.solvers.makespan.labels.ideals import Known, find_ideals
-from lowtide.solvers.makespan.labels.method import Direction, _Run, set_labels
+from lowtide.solvers.makespan.labels.ideals import KnownIdeals, find_ideals
+from lowtide.solvers.makespan.labels.method import Direction, _LabelSearch, set_labels
 from lowtide.solvers.makespan.labels.search import Beam, Form, search
 from lowtide.solvers.makespan.labels.shape import reversed_shape
 from lowtide.solvers.makespan.labels.together import (
     SCALE,
-    Prices,
+    PriceVectors,
     find_prices,
     find_sets,
     price_bound,
@@ -64,7 +64,7 @@ def test_passes_without_a_limit_find_the_optimum_and_prune_nothing_that_is_neede
         assert together is not None
         prices = find_prices(shape, together, Context(problem=problem), 10.0)
         everything = 1 + sum(data.duration)
-        nothing = Prices(0 * prices.rows[:1], prices.ended[:1])
+        nothing = PriceVectors(0 * prices.rows[:1], prices.ended[:1])
         for some in (nothing, prices):
             for below in (everything, best // data.tick + 1):
                 beam = one_pass(shape, some, below, 10**6)
@@ -235,7 +235,7 @@ def test_threads_and_widths_change_the_time_and_not_the_optimum() -> None:
     found = [
         search(
             shape,
-            Known(),
+            KnownIdeals(),
             uniform_prices(shape),
             below=24_000,
             width=width,
@@ -316,7 +316,7 @@ def test_a_search_that_is_stopped_proves_nothing() -> None:
     assert (
         search(
             shape,
-            Known(),
+            KnownIdeals(),
             uniform_prices(shape),
             below=10**6,
             width=10,
@@ -335,18 +335,18 @@ def test_samples_end_without_a_limit_of_time(monkeypatch: pytest.MonkeyPatch) ->
     context.raise_bound(context.offer(np.cumsum([0, *problem.durations[:-1]]).tolist()) - 1)
     forms = list[Form]()
 
-    def nothing(run: _Run, form: Form, width: int, way: Direction | None = None) -> bool:
+    def nothing(run: _LabelSearch, form: Form, width: int, way: Direction | None = None) -> bool:
         forms.append(form)
         return False
 
-    monkeypatch.setattr(_Run, "one_pass", nothing)
+    monkeypatch.setattr(_LabelSearch, "one_pass", nothing)
     back = reversed_shape(data)
-    run = _Run(
+    run = _LabelSearch(
         data=data,
         context=context,
         stop=np.zeros(1, dtype=np.int64),
-        forth=Direction(shape, Known(), uniform_prices(shape)),
-        back=Direction(back, Known(), uniform_prices(back)),
+        forth=Direction(shape, KnownIdeals(), uniform_prices(shape)),
+        back=Direction(back, KnownIdeals(), uniform_prices(back)),
     )
     run.go(lambda: False)
     assert set(forms) == {"beam", "sample"}

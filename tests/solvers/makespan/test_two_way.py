@@ -13,7 +13,7 @@ from lowtide.models.errors import UsageError
 from lowtide.solvers.context import Context
 from lowtide.solvers.makespan.trees import two_way_method as makespan_two_way
 from lowtide.solvers.makespan.trees.projection import Reduced, both_shapes, lightest_first, reduced
-from lowtide.solvers.makespan.trees.two_way import Passed, guided_pass, renumbering
+from lowtide.solvers.makespan.trees.two_way import PassResult, guided_pass, renumbering
 from lowtide.solvers.trees.task_tree import TaskTree, task_tree
 from tests.effort import seeds
 from tests.oracles.brute_makespan import fastest_schedule
@@ -59,7 +59,7 @@ def as_graph(tree: TaskTree, some: Reduced) -> lt.Graph:
 
 def a_pass(
     problem: lt.Makespan, tree: TaskTree, away: list[int], turn: int, below: int, **more: object
-) -> Passed:
+) -> PassResult:
     """Return what a pass finds; with a width that is never met, unless one is given."""
     some = reduced(tree, away)
     assert problem.memory is not None

@@ -17,7 +17,7 @@ from lowtide.solvers.minio.expansion import FEW, expanded_order
 from lowtide.solvers.minio.models import offer_rules
 from lowtide.solvers.minio.orders import ORDERS, Expired
 from lowtide.solvers.minio.rules import tree_data
-from lowtide.solvers.minio.waiting import Cut, Sequencer, WaitingTree, disjoint_cuts
+from lowtide.solvers.minio.waiting import Sequencer, TreeCut, WaitingTree, disjoint_cuts
 from tests.oracles.brute_minio import fewest_bytes
 from tests.solvers.minio.trees import orders_of, random_tree, small_problems, tight
 
@@ -72,7 +72,7 @@ def random_order(rng: Random, data: MinIOData) -> tuple[int, ...]:
     return tuple(order)
 
 
-def covered(cut: Cut, data: MinIOData, written: list[int]) -> bool:
+def covered(cut: TreeCut, data: MinIOData, written: list[int]) -> bool:
     """Return whether what is written by node meets a cut, by its definition."""
     spared = sum(max(0, written[v] - (data.out[v] - s)) for v, s in cut.waiting.items())
     return spared >= cut.gain
@@ -88,7 +88,7 @@ def test_cuts_hold_for_all_that_some_order_writes() -> None:
             tree = WaitingTree(data)
             for cut in disjoint_cuts(tree, i, data.memory, rng.shuffle):
                 smaller = [
-                    Cut(waiting={**cut.waiting, v: s - 1}, gain=cut.gain) for v, s in cut.waiting.items()
+                    TreeCut(waiting={**cut.waiting, v: s - 1}, gain=cut.gain) for v, s in cut.waiting.items()
                 ]
                 for order in orders:
                     written = [0] * data.n
@@ -181,14 +181,14 @@ def test_decomposition_closes_a_tree_of_100_ops_that_the_heuristics_leave_open()
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_cut_that_no_traversal_need_meet_is_a_failure(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    raised: list[Cut] = []
+    raised: list[TreeCut] = []
 
     def one_raised(
         tree: WaitingTree, i: int, memory: int, sequencer: Sequencer, expired: Expired
-    ) -> list[Cut]:
+    ) -> list[TreeCut]:
         found = disjoint_cuts(tree, i, memory, sequencer, expired)
         if found and not raised:
-            raised.append(Cut(waiting=found[0].waiting, gain=found[0].gain + 1))
+            raised.append(TreeCut(waiting=found[0].waiting, gain=found[0].gain + 1))
             found[0] = raised[0]
         return found
 

@@ -148,7 +148,7 @@ def test_arrays_grow_where_they_must() -> None:
         capacity = int(part.load.max()) + 1
         found = []
         for tight in (False, True):
-            arrays = search_arrays.Arrays.of(part)
+            arrays = search_arrays.PartArrays.of(part)
             assert arrays is not None
             assert arrays.start(capacity)
             if tight:
@@ -218,7 +218,7 @@ def test_neighbours_are_listed_piece_by_piece(seed: int, monkeypatch: pytest.Mon
         ]
         for block in (1, 7, 1 << 20):
             monkeypatch.setattr(search_arrays, "BLOCK", block)
-            arrays = search_arrays.Arrays.of(part)
+            arrays = search_arrays.PartArrays.of(part)
             assert arrays is not None
             pointer, near = arrays._tables[2]
             for i in range(part.count):

@@ -19,7 +19,7 @@ from lowtide.solvers.parallel.cases import search
 from lowtide.solvers.parallel.closure import cut_arrays, largest_closure
 from lowtide.solvers.parallel.edges import order_within
 from lowtide.solvers.parallel.edges_auto import solve_auto
-from lowtide.solvers.parallel.growing import Growing, TimeIsUp
+from lowtide.solvers.parallel.growing import Growing, StateExpired
 from lowtide.solvers.parallel.growing_flow import GrowingFlow
 from lowtide.solvers.parallel.growing_kernel import augment
 from tests.oracles.brute_parallel import most_memory
@@ -140,7 +140,7 @@ def test_the_state_of_a_large_graph_looks_at_the_clock_while_it_is_built(
     assert needed >= 2 * len(graph.ops) // 10
     for last in (1, needed // 2, needed):
         looks[0] = 0
-        with pytest.raises(TimeIsUp):
+        with pytest.raises(StateExpired):
             Growing(graph, expired_at(last))
         assert looks[0] == last, "nothing is built after it"
     looks[0] = 0

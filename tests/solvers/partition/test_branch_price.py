@@ -14,7 +14,7 @@ from lowtide.formulations.partition.data import partition_data
 from lowtide.instances import load_problem
 from lowtide.solvers.context import Context, Outcome
 from lowtide.solvers.partition import auto
-from lowtide.solvers.partition.branch_price import KIND, Pricing, Rule, Search, solve_branch_price
+from lowtide.solvers.partition.branch_price import KIND, ColumnSearch, Pricing, Rule, solve_branch_price
 from tests.effort import seeds
 from tests.oracles.brute_partition import best
 from tests.problems.partition import random_partition
@@ -71,7 +71,7 @@ def price_of_the_best(
 def test_no_stage_has_a_higher_price() -> None:
     for seed in seeds(8):
         problem, rng = tight(seed), Random(seed)
-        search = Search(problem=problem, data=partition_data(problem), context=Context(problem=problem))
+        search = ColumnSearch(problem=problem, data=partition_data(problem), context=Context(problem=problem))
         prices, most = tuple(rng.randint(-5, 9) for _ in range(6)), rng.randint(5, 30)
         a, b = sorted(rng.sample(range(6), 2))
         on_kind = Rule(rng.randrange(6), None, rng.randrange(2), seed % 2 > 0)
@@ -88,7 +88,7 @@ def test_a_price_that_is_not_proved_is_a_bound() -> None:
     prices = tuple(max(t or 0 for t in row) for row in data.times)
     found = []
     for effort in (0.001, 10.0):
-        search = Search(problem=problem, data=data, context=Context(problem=problem))
+        search = ColumnSearch(problem=problem, data=data, context=Context(problem=problem))
         price = Pricing(search, 0, (), 17_000_000).highest(prices, effort)
         assert price is not None
         found.append((*price, max(sum(prices[c] for c in x.classes) for x in search.columns)))

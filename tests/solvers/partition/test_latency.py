@@ -13,7 +13,7 @@ from lowtide.formulations.partition import latency_milp
 from lowtide.formulations.partition.data import partition_data
 from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
-from lowtide.solvers.partition.latency import KIND, Cuts, Order, raise_latency
+from lowtide.solvers.partition.latency import KIND, ClassOrder, Cuts, raise_latency
 from tests.effort import seeds
 from tests.formulations.cases.case import proved
 from tests.formulations.cases.partition import one_after_another, partition
@@ -56,7 +56,7 @@ def test_a_cut_counts_what_a_stage_may_take_besides() -> None:
     g.op("c", reads=["x"], writes=[g.tensor("z", 1)], duration=3)
     g.op("d", reads=["y", "z"], duration=5)
     problem = lt.Partition(g.build(), 4, link=10**9, objective="latency")
-    cuts = Cuts(order=Order(problem=problem, data=partition_data(problem)), path=[0, 1, 3])
+    cuts = Cuts(order=ClassOrder(problem=problem, data=partition_data(problem)), path=[0, 1, 3])
     cuts.begin(Context(problem=problem))
     assert cuts.least[0, 2] == 5 + 5 + 2  # c is on neither side: only y crosses for certain
     assert cuts.cut(0, 2) == 5 + 5 + 2 + min(7, 3 + 1)

@@ -12,7 +12,7 @@ from lowtide.instances import load
 from lowtide.models.derived.memory import sequential_memory
 from lowtide.models.graph import Graph, Op, Tensor
 from lowtide.solvers.peak.bounds.cut_bound import cut_bound
-from lowtide.solvers.peak.bounds.probing import TimeIsUp, force, probing_bound, with_pairs
+from lowtide.solvers.peak.bounds.probing import ProbeExpired, force, probing_bound, with_pairs
 from lowtide.solvers.peak.orders.greedy import greedy_order
 from lowtide.solvers.peak.search.state_space import StateSpace, state_space
 from tests.effort import many
@@ -107,7 +107,7 @@ def test_time_that_is_up_leaves_the_known_bound() -> None:
     graph = load("gen:randwire?n=60")
     found = probing_bound(graph, at_least=235, below=250, expired=lambda: True)
     assert (found.bound, found.forced, found.complete) == (235, None, False)
-    with pytest.raises(TimeIsUp):
+    with pytest.raises(ProbeExpired):
         force(state_space(graph), 249, expired=lambda: True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lowtide.models.derived.layers import Joint, Layer, Way
+from lowtide.models.derived.layers import Joint, Layer, Retention
 
 
 def small(seed: int, count: int | None = None) -> Joint:
@@ -15,7 +15,7 @@ def small(seed: int, count: int | None = None) -> Joint:
     for k in range(count or rng.choice((2, 3))):
         b, w, x = rng.randint(1, 3), split * rng.randint(0, 2), rng.randint(0, 1)
         stash, again = rng.randint(0, 4), rng.randint(1, 3)
-        whole = Way(
+        whole = Retention(
             name="keep",
             backward=b,
             weight=w,
@@ -27,7 +27,7 @@ def small(seed: int, count: int | None = None) -> Joint:
         if stash and rng.random() < 0.8:
             buffer = whole.buffer + stash
             ways.append(
-                Way(name="full", backward=b + w + again, weight=0, activation=x, kept=0, buffer=buffer)
+                Retention(name="full", backward=b + w + again, weight=0, activation=x, kept=0, buffer=buffer)
             )
         layers.append(
             Layer(

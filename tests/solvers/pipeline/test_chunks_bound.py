@@ -13,7 +13,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.pipeline.chunks_bound import chunks_bound
-from lowtide.models.derived.layers import Choice, Joint, Layer, Way, stage_of
+from lowtide.models.derived.layers import Choice, Joint, Layer, Retention, stage_of
 from tests.effort import seeds
 from tests.solvers.pipeline.joint_cases import small
 
@@ -97,7 +97,7 @@ def test_it_is_the_greatest_that_its_page_states_over_all_weights() -> None:
 
 @pytest.mark.parametrize(("backward", "weight", "bound"), [(2, 0, 15), (1, 1, 13)])
 def test_bounds_that_stages_in_some_places_reach(backward: int, weight: int, bound: int) -> None:
-    asked = alike(Way(name="keep", backward=backward, weight=weight, activation=1, kept=0, buffer=0))
+    asked = alike(Retention(name="keep", backward=backward, weight=weight, activation=1, kept=0, buffer=0))
     assert chunks_bound(asked) == bound
     assert bound in map(optimum, every(asked))
 
@@ -110,8 +110,8 @@ def test_higher_bounds_of_messages_or_weights_would_not_hold(seed: int, micro: i
 
 
 def test_where_memory_is_short_what_runs_again_counts() -> None:
-    full = Way(name="full", backward=3, weight=0, activation=2, kept=0, buffer=0)
-    keep = Way(name="keep", backward=2, weight=0, activation=4, kept=0, buffer=0)
+    full = Retention(name="full", backward=3, weight=0, activation=2, kept=0, buffer=0)
+    keep = Retention(name="keep", backward=2, weight=0, activation=4, kept=0, buffer=0)
     asked = replace(alike(keep, full), micro=3, memory=4)
     assert chunks_bound(replace(asked, memory=None)) == 20
     bound = chunks_bound(asked)
@@ -124,7 +124,7 @@ def test_where_memory_is_short_what_runs_again_counts() -> None:
 
 
 def test_states_that_no_devices_hold_are_refused() -> None:
-    keep = Way(name="keep", backward=1, weight=0, activation=1, kept=0, buffer=0)
+    keep = Retention(name="keep", backward=1, weight=0, activation=1, kept=0, buffer=0)
     asked = alike(keep)
     heavy = replace(asked, memory=3, layers=tuple(replace(x, states=9) for x in asked.layers))
     assert chunks_bound(heavy) is None
@@ -133,7 +133,7 @@ def test_states_that_no_devices_hold_are_refused() -> None:
     assert chunks_bound(replace(asked, devices=5)) is None
 
 
-def alike(*ways: Way) -> Joint:
+def alike(*ways: Retention) -> Joint:
     """Return a question of four layers on two devices."""
     layer = Layer(name="", forward=1, states=0, input=0, again=1, stash=1, ways=ways)
     return Joint(layers=(layer,) * 4, devices=2, micro=2, memory=None, latency_ns=0)

@@ -12,7 +12,7 @@ from lowtide.models.problems.placement import Placement
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement import auto as placement_auto
 from lowtide.solvers.placement.planner.method import planned
-from lowtide.solvers.placement.planner.setting import Setting
+from lowtide.solvers.placement.planner.setting import PlannerSetting
 from lowtide.solvers.placement.serial.search import serial_plan
 from tests.oracles.brute_tiers import faster
 from tests.problems.placement import machine, random_graph, working_set
@@ -242,4 +242,4 @@ def test_a_plan_of_more_than_fits_into_the_slow_tier_is_told() -> None:
         start={"input": ("gpu", "host", "ssd")},
     )
     assert solved(problem).plan is not None
-    assert isinstance(planned(problem, Setting(chunk=1)), lt.Plan | str)
+    assert isinstance(planned(problem, PlannerSetting(chunk=1)), lt.Plan | str)

@@ -10,7 +10,7 @@ import pytest
 import lowtide as lt
 from lowtide.results.experiments.recompute_chains.table import H_X, H
 from lowtide.solvers.recompute.chains.h_revolve import h_revolve
-from lowtide.solvers.recompute.chains.hetero import Stages, hetero_chain
+from lowtide.solvers.recompute.chains.hetero import Costs, hetero_chain
 from lowtide.solvers.recompute.chains.tiered import SlowTier, tiered_chain
 from tests.oracles.brute_chain import fastest_chain
 from tests.oracles.brute_recompute import fastest_recomputation
@@ -34,10 +34,10 @@ def time_of(problem: lt.Recompute, method: str) -> int | None:
     return lt.solve(problem, method, threads=1).objective
 
 
-def in_slots(n: int) -> Stages:
+def in_slots(n: int) -> Costs:
     """Return the uniform chain of H-Revolve's model, in cells: also the last backward has a gradient."""
     ones = [10] * n
-    return Stages(
+    return Costs(
         taped=False, forward=[*ones[1:], 0], backward=ones, inputs=[1] * n, tape=[0] * n, top=[1] * n,
         need_first=[1] * n, need_next=[1] * n, save=[0] * n, back=[1] * n,
     )  # fmt: skip

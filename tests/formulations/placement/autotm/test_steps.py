@@ -7,7 +7,7 @@ import pytest
 import lowtide as lt
 from lowtide.formulations.placement.autotm import walks_milp as autotm_milp
 from lowtide.formulations.placement.autotm.data import AutotmData
-from lowtide.formulations.placement.autotm.items import Walk
+from lowtide.formulations.placement.autotm.items import TierPath
 from lowtide.formulations.placement.autotm.steps import Role, Transition
 from tests.oracles.autotm_rules import fastest
 from tests.solvers.placement.autotm.cases import case
@@ -55,7 +55,7 @@ KINDS: dict[str, Callable[[Transition], bool]] = {
 def test_leaving_out_a_step_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = AutotmData.steps
 
-    def fewer(data: AutotmData, walk: Walk, i: int) -> list[Transition]:
+    def fewer(data: AutotmData, walk: TierPath, i: int) -> list[Transition]:
         some = steps(data, walk, i)
         return (
             some if walk.points[i].role in (Role.START, Role.END) else [s for s in some if not KINDS[kind](s)]

@@ -11,9 +11,9 @@ import lowtide as lt
 from lowtide.formulations.placement.autotm.data import Form, autotm_data
 from lowtide.solvers.context import Context
 from lowtide.solvers.placement.autotm import autotm_kernel
-from lowtide.solvers.placement.autotm.arrays import World
+from lowtide.solvers.placement.autotm.arrays import Locations
 from lowtide.solvers.placement.autotm.autotm_kernel import duration, improve, respond
-from lowtide.solvers.placement.autotm.master import Master, Point
+from lowtide.solvers.placement.autotm.master import DualPrices, PriceMaster
 from lowtide.solvers.placement.autotm.plan import emit
 from lowtide.solvers.placement.autotm.prices import Dual
 from tests.effort import seeds
@@ -28,7 +28,7 @@ def dual_of(problem: lt.Placement, form: str) -> Dual:
     return Dual(autotm_data(problem, Form(form), beside=(BESIDE, BESIDE)))
 
 
-def any_point(dual: Dual, rng: np.random.Generator) -> Point:
+def any_point(dual: Dual, rng: np.random.Generator) -> DualPrices:
     """Return random prices, and random sets of the third bound of a slot."""
     m = dual.arrays.tables
     beside, near, _ = rng.dirichlet([0.5] * 3, size=len(m.level)).T
@@ -37,7 +37,7 @@ def any_point(dual: Dual, rng: np.random.Generator) -> Point:
     m.level[:] = m.core + np.bincount(dual.op_of, m.kept * m.slow.max(axis=1), len(m.core)).astype(np.int64)
     take = rng.normal(0, m.longest.mean(), m.slow.shape)
     rent = rng.exponential(4, size=dual.rooms.shape) * (rng.random(dual.rooms.shape) < 0.6)
-    return Point(rent, np.where(dual.moving, beside, 0.0), np.where(dual.moving, near, 0.0), take)
+    return DualPrices(rent, np.where(dual.moving, beside, 0.0), np.where(dual.moving, near, 0.0), take)
 
 
 @pytest.mark.parametrize("seed", seeds(300))
@@ -137,7 +137,7 @@ def test_no_number_leaves_64_bits(seed: int, monkeypatch: pytest.MonkeyPatch) ->
             assert outcomes[0] == outcomes[1]
             if dual.world is not None:
                 order = np.arange(len(m.size))
-                worlds = [as_objects(dual.world), World(*(x.copy() for x in dual.world))]
+                worlds = [as_objects(dual.world), Locations(*(x.copy() for x in dual.world))]
                 scratch = [as_objects(dual.arrays.scratch), dual.arrays.scratch]
                 improve.py_func(exact, as_objects(prices), worlds[0], scratch[0], order, 1024)
                 improve(m, prices, worlds[1], scratch[1], order, 1024)
@@ -238,7 +238,7 @@ def test_columns_say_what_the_response_holds_and_moves(seed: int) -> None:
 def test_prices_reach_the_value_of_their_linear_program(seed: int) -> None:
     problem = case(seed, in_place=True)
     dual = dual_of(problem, "async")
-    master = Master(dual.arrays, dual.op_of, dual.anywhere, dual.rooms, Context(problem=problem))
+    master = PriceMaster(dual.arrays, dual.op_of, dual.anywhere, dual.rooms, Context(problem=problem))
     dual.converge(Context(problem=problem))
     if (first := dual.start()) is None or dual.value is None:
         pytest.skip("no walks to begin with")

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 import lowtide as lt
-from lowtide.formulations.placement.bounds.prices import Prices, priced
+from lowtide.formulations.placement.bounds.prices import MemoryPrices, priced
 from lowtide.formulations.placement.bounds.samples import SampleData
 
 
-def any_prices(data: SampleData, seed: int) -> Prices:
+def any_prices(data: SampleData, seed: int) -> MemoryPrices:
     """Return random prices at random samples."""
     rng = np.random.default_rng(seed)
     around = 2 * len(data.duration)

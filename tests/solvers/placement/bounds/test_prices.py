@@ -15,7 +15,7 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.engines.highs_lp import dual_values
 from lowtide.solvers.placement.bounds.prices import price_rounds, sample_data, unsampled
 from lowtide.solvers.placement.planner.method import planned
-from lowtide.solvers.placement.planner.setting import Setting
+from lowtide.solvers.placement.planner.setting import PlannerSetting
 from tests.effort import seeds
 from tests.oracles.brute_placement import COPY, DEVICE, fastest
 from tests.problems.placement import machine, random_graph, tiny_placement, working_set
@@ -47,7 +47,11 @@ def stall_of_plans(problem: Placement) -> int | None:
     """Return the least stall of some plans."""
     ideal = sum(op.duration_ns for op in problem.graph.ops)
     found = []
-    for setting in (Setting(chunk=1, slots=0), Setting(chunk=2), Setting(chunk=9, gate=False, lead=40)):
+    for setting in (
+        PlannerSetting(chunk=1, slots=0),
+        PlannerSetting(chunk=2),
+        PlannerSetting(chunk=9, gate=False, lead=40),
+    ):
         plan = planned(problem, setting)
         if isinstance(plan, lt.Plan):
             objective = problem.judge(plan).objective
@@ -119,7 +123,7 @@ def test_a_weight_that_must_leave_and_return_each_time() -> None:
     # of 15 bytes 12 are for x: 9 leave at 5 MB/s between `update` and `fill`, and return at 6 MB/s behind it
     assert by_windows(problem) == 1800 + 1500
     assert by_program(problem) == 1800 + 1500
-    plan = planned(problem, Setting(chunk=3, lead=0, slots=0))
+    plan = planned(problem, PlannerSetting(chunk=3, lead=0, slots=0))
     assert isinstance(plan, lt.Plan)
     objective = problem.judge(plan).objective
     assert objective is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.planner.method import planned
-from lowtide.solvers.placement.planner.setting import Setting
+from lowtide.solvers.placement.planner.setting import PlannerSetting
 from tests.problems.placement import machine, random_graph, working_set
 
 
@@ -16,6 +16,7 @@ def plans_of_small_cases() -> str:
         bench = machine(working_set(graph) + 4, [None, 10][seed % 2], latency=700 * (seed % 3))
         problem = Placement(graph, bench, periodic=True, start={"input": ("gpu", "host", "ssd")})
         found += [
-            repr(planned(problem, setting)) for setting in (Setting(chunk=3), Setting(chunk=2, slots=0))
+            repr(planned(problem, setting))
+            for setting in (PlannerSetting(chunk=3), PlannerSetting(chunk=2, slots=0))
         ]
     return "\n".join(found)

@@ -16,8 +16,8 @@ import pytest
 import lowtide as lt
 from lowtide.solvers.placement.planner import run as planner_run
 from lowtide.solvers.placement.planner.planner_kernel import simulate
-from lowtide.solvers.placement.planner.setting import Setting
-from lowtide.solvers.placement.planner.tables import AWAYS, CLEANS, DIRTIES, SLOWS, World
+from lowtide.solvers.placement.planner.setting import PlannerSetting
+from lowtide.solvers.placement.planner.tables import AWAYS, CLEANS, DIRTIES, SLOWS, PlannerTables
 from lowtide.solvers.placement.world.channels import (
     ABSENT,
     ARRIVING,
@@ -35,7 +35,7 @@ from tests.effort import seeds
 from tests.problems.placement import machine, random_graph, working_set
 
 
-def counted(w: World) -> dict[str, Any]:
+def counted(w: PlannerTables) -> dict[str, Any]:
     """Return what the chunks say of the columns of the tensors."""
     y, count = w.chunk, len(w.tensor) - 1
     on_host, on_slow, here = y["on_host"] == VALID, y["on_slow"] == VALID, y["on_device"] == PRESENT
@@ -53,7 +53,7 @@ def counted(w: World) -> dict[str, Any]:
     return {key: np.bincount(owner, column, count).astype(np.int64) for key, column in by_chunk.items()}
 
 
-def check(w: World) -> None:
+def check(w: PlannerTables) -> None:
     """Hold every count against the chunks."""
     s, x, y = w.state[0], w.tensor[:-1], w.chunk
     counts = counted(w)
@@ -86,7 +86,7 @@ def check(w: World) -> None:
         assert 0 <= w.channel[k].low <= w.channel[k].low + w.channel[k].left <= y[c].length
 
 
-def checked(w: World, iterations: int, events: int) -> tuple[int, int]:
+def checked(w: PlannerTables, iterations: int, events: int) -> tuple[int, int]:
     """Simulate one event, and check."""
     ended: tuple[int, int] = simulate(w, iterations, 1)
     check(w)
@@ -107,7 +107,7 @@ def test_after_every_event_the_counts_are_those_of_the_chunks(
         bench = machine(capacity, host)
         starts = {"input": rng.choice((("ssd",), ("host",), ("gpu",), ("gpu", "host", "ssd")))}
         problem = lt.Placement(graph, bench, periodic=periodic, start=starts)
-        setting = Setting(
+        setting = PlannerSetting(
             chunk=rng.choice((1, 2, 5)), lead=rng.choice((0, 2)), slots=rng.choice((0, 1, 3)),
             horizon=rng.choice((10, 10**9)), gate=rng.random() < 0.5, displace=rng.random() < 0.5,
             eager=rng.random() < 0.5,

@@ -17,7 +17,7 @@ from lowtide.solvers.context import Context
 from lowtide.solvers.placement import auto
 from lowtide.solvers.placement.planner import method as planner
 from lowtide.solvers.placement.planner.method import planned
-from lowtide.solvers.placement.planner.setting import Setting
+from lowtide.solvers.placement.planner.setting import PlannerSetting
 from lowtide.solvers.registry import unserved
 from tests.effort import seeds
 from tests.oracles.random_placement import random_placement
@@ -40,10 +40,10 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
     problem = Placement(graph, bench, periodic=True, whole=seed % 7 == 0, start=start)
     found = 0
     for setting in (
-        Setting(chunk=3, slots=0),
-        Setting(chunk=2, slots=seed % 2, gate=False),
-        Setting(chunk=5, lead=0),
-        Setting(chunk=2, slots=0, eager=False),
+        PlannerSetting(chunk=3, slots=0),
+        PlannerSetting(chunk=2, slots=seed % 2, gate=False),
+        PlannerSetting(chunk=5, lead=0),
+        PlannerSetting(chunk=2, slots=0, eager=False),
     ):
         plan = planned(problem, setting)
         if isinstance(plan, str):
@@ -61,7 +61,11 @@ def test_plans_on_random_graphs_verify(seed: int) -> None:
 def test_plans_on_small_machines_of_all_kinds_verify(seed: int, accounting: Accounting) -> None:
     """Tiers with little room, the slowest one too; joint caps, latencies, tensors of no bytes."""
     problem = random_placement(seed, ops=8, accounting=accounting)
-    for setting in (Setting(chunk=1, slots=0), Setting(chunk=2, gate=False), Setting(chunk=9, lead=40)):
+    for setting in (
+        PlannerSetting(chunk=1, slots=0),
+        PlannerSetting(chunk=2, gate=False),
+        PlannerSetting(chunk=9, lead=40),
+    ):
         if unserved(problem, "planner"):
             return
         plan = planned(problem, setting)
@@ -85,12 +89,12 @@ def test_the_slowest_tier_is_not_overfilled(periodic: bool) -> None:
     for slow in (12, 4):
         problem = drained(slow, periodic)
         for chunk in (2, 4):
-            plan = planned(problem, Setting(chunk=chunk, slots=0))
+            plan = planned(problem, PlannerSetting(chunk=chunk, slots=0))
             assert isinstance(plan, lt.Plan)
             assert not problem.judge(plan).violations
     problem = drained(3, periodic)  # a byte too little for what rests
     for chunk in (1, 4):
-        assert "stuck" in str(planned(problem, Setting(chunk=chunk, slots=0)))
+        assert "stuck" in str(planned(problem, PlannerSetting(chunk=chunk, slots=0)))
 
 
 @pytest.mark.parametrize(("start", "copied"), [(("gpu", "host", "ssd"), 0), (("gpu",), 1)])
@@ -111,7 +115,7 @@ def test_an_input_that_may_start_outside_is_not_copied_there(start: tuple[str, .
         ),
     )
     problem = Placement(graph, machine(12, 100), periodic=True, start={"input": start})
-    plan = planned(problem, Setting(chunk=10, slots=0))
+    plan = planned(problem, PlannerSetting(chunk=10, slots=0))
     assert not isinstance(plan, str)
     assert not problem.judge(plan).violations
     assert len([copy for copy in plan.copies if copy.src == "gpu"]) == copied
@@ -128,7 +132,7 @@ def test_plans_made_on_line_under_noise_verify(seed: int) -> None:
     bench = machine(working_set(graph) + 8, [None, 10][seed % 2], latency=700 * (seed % 3))
     start = {"input": ("gpu", "host", "ssd")}
     problem = Placement(replace(graph, ops=ops), bench, periodic=True, whole=seed % 4 == 0, start=start)
-    setting = Setting(chunk=2, slots=seed % 2, lead=40)
+    setting = PlannerSetting(chunk=2, slots=seed % 2, lead=40)
     if seed % 3 == 0:  # no latencies, without which others are planned
         assert planned(problem, setting, believed=actual) == planned(problem, setting)
     plan = planned(problem, setting, believed=believed)
@@ -141,7 +145,7 @@ def test_plans_made_on_line_under_noise_verify(seed: int) -> None:
 def test_the_planner_needs_a_belief_about_every_op() -> None:
     problem = Placement(random_graph(1), machine(60, 60), periodic=True)
     with pytest.raises(lt.UsageError, match="found 2 of at least 1 ns, expected 14"):
-        planned(problem, Setting(chunk=3), believed=[1, 2])
+        planned(problem, PlannerSetting(chunk=3), believed=[1, 2])
 
 
 @pytest.mark.parametrize("seed", seeds(40))
@@ -159,7 +163,11 @@ def test_plans_of_single_runs_verify(seed: int) -> None:
     found = 0
     for start in starts:
         problem = Placement(graph, bench, start=start)
-        for setting in (Setting(chunk=3, slots=0), Setting(chunk=2), Setting(chunk=5, lead=0, gate=False)):
+        for setting in (
+            PlannerSetting(chunk=3, slots=0),
+            PlannerSetting(chunk=2),
+            PlannerSetting(chunk=5, lead=0, gate=False),
+        ):
             plan = planned(problem, setting)
             if isinstance(plan, str):
                 continue
@@ -219,7 +227,7 @@ def test_no_setting_begins_when_the_longest_one_would_end_late(monkeypatch: pyte
     """Each plan takes 10 seconds by a clock that only plans move; of 45 the last 5 are not enough for one."""
     clock, begun = [0.0], []
 
-    def slow(problem: Placement, setting: Setting, context: Context) -> tuple[str, None]:
+    def slow(problem: Placement, setting: PlannerSetting, context: Context) -> tuple[str, None]:
         begun.append(clock[0])
         clock[0] += 10
         return "no room", None
@@ -238,7 +246,7 @@ def test_what_must_start_on_the_device_does_not_fit() -> None:
     graph = random_graph(3)
     weights = sum(t.nbytes for t in graph.tensors if t.kind == "weight")
     problem = Placement(graph, machine(weights - 1, None), start={"weight": ("gpu",)})
-    assert "exceeds the capacity by 1 bytes" in str(planned(problem, Setting(chunk=3, slots=0)))
+    assert "exceeds the capacity by 1 bytes" in str(planned(problem, PlannerSetting(chunk=3, slots=0)))
 
 
 PLAIN = """
@@ -298,7 +306,7 @@ def test_a_host_that_is_not_eager_is_kept_for_what_slow_cannot_do() -> None:
     ideal = sum(op.duration_ns for op in graph.ops)
     stalls = []
     for eager in (True, False):
-        plan = planned(problem, Setting(chunk=64 * 2**20, slots=0, gate=False, eager=eager))
+        plan = planned(problem, PlannerSetting(chunk=64 * 2**20, slots=0, gate=False, eager=eager))
         assert not isinstance(plan, str)
         stalls.append(problem.evaluate(plan) - ideal)
     assert stalls[0] > 7_900_000_000
@@ -326,7 +334,7 @@ def test_moves_that_lead_nowhere_end(seed: int, ops: int, spare: int, host: int)
     start = {"input": ("gpu", "host")} if seed % 2 == 0 else {"weight": ("gpu",), "input": ("gpu",)}
     problem = Placement(graph, bench, periodic=seed % 2 == 0, start=start)
     for chunk in (1, 2):
-        assert "stuck" in str(planned(problem, Setting(chunk=chunk, slots=0)))
+        assert "stuck" in str(planned(problem, PlannerSetting(chunk=chunk, slots=0)))
 
 
 def test_what_no_op_accesses_takes_room_on_the_host() -> None:
@@ -341,7 +349,7 @@ def test_what_no_op_accesses_takes_room_on_the_host() -> None:
     )
     for host in (None, 14, 13, 8, 7):
         problem = Placement(graph, machine(10, host, ssd=False), periodic=True)
-        plan = planned(problem, Setting(chunk=1))
+        plan = planned(problem, PlannerSetting(chunk=1))
         if isinstance(plan, lt.Plan):
             assert problem.judge(plan).objective is not None
         assert isinstance(plan, lt.Plan) == (host is None or host >= 8 + 6)
@@ -355,6 +363,6 @@ def test_a_rate_that_changes_at_the_boundary() -> None:
     )
     graph = replace(graph, ops=(*graph.ops[:14], last))
     problem = Placement(graph, machine(38, None), periodic=True)
-    plan = planned(problem, Setting(chunk=2))
+    plan = planned(problem, PlannerSetting(chunk=2))
     assert isinstance(plan, lt.Plan)
     assert problem.judge(plan).objective is not None

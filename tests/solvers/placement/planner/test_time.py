@@ -14,7 +14,7 @@ from lowtide.solvers.placement.planner import method as planner
 from lowtide.solvers.placement.planner import run as planner_run
 from lowtide.solvers.placement.planner.method import NO_TIME, planned, portfolio
 from lowtide.solvers.placement.planner.planner_kernel import simulate
-from lowtide.solvers.placement.planner.setting import Setting
+from lowtide.solvers.placement.planner.setting import PlannerSetting
 from tests.effort import seeds
 from tests.problems.placement import behind, machine, random_graph, working_set
 from tests.solvers.stand_ins import stand_in
@@ -27,10 +27,10 @@ def test_a_simulation_in_pieces_is_the_one_in_one_go(monkeypatch: pytest.MonkeyP
         graph = random_graph(seed)
         bench = machine(working_set(graph) + 3 + seed % 4, 10, latency=seed % 2 * 700)
         problems.append(Placement(graph, bench, periodic=seed % 3 > 0))
-    whole = [planned(problem, Setting(chunk=1, slots=0)) for problem in problems]
+    whole = [planned(problem, PlannerSetting(chunk=1, slots=0)) for problem in problems]
     monkeypatch.setattr(planner_run, "EVENTS", 1)
     monkeypatch.setattr(planner_run, "LOG_ROWS", 1)
-    assert [planned(problem, Setting(chunk=1, slots=0)) for problem in problems] == whole
+    assert [planned(problem, PlannerSetting(chunk=1, slots=0)) for problem in problems] == whole
     assert sum(isinstance(plan, lt.Plan) for plan in whole) > 3
 
 
@@ -49,21 +49,21 @@ def test_a_simulation_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(planner_run, "EVENTS", 1)
     monkeypatch.setattr(planner_run, "simulate", counted)
     problem = Placement(random_graph(3), machine(10**6, None))
-    planned(problem, Setting())
+    planned(problem, PlannerSetting())
     assert calls[0] > 5  # events of the graph
     calls[0] = 0
     monkeypatch.setattr(Context, "elapsed", elapsed)
-    assert planned(problem, Setting(), context=Context(problem=problem, time_limit=3)) == NO_TIME
+    assert planned(problem, PlannerSetting(), context=Context(problem=problem, time_limit=3)) == NO_TIME
     assert calls[0] <= 3
 
 
 def test_no_plan_is_offered_that_nobody_could_judge_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Placement(random_graph(3), machine(10**6, None))
     context = Context(problem=problem, time_limit=100)
-    assert isinstance(planned(problem, Setting(), context=context), lt.Plan)
+    assert isinstance(planned(problem, PlannerSetting(), context=context), lt.Plan)
     monkeypatch.setattr(planner, "JUDGING", 100.0)
-    assert planned(problem, Setting(), context=context) == NO_TIME
-    assert isinstance(planned(problem, Setting(), context=Context(problem=problem)), lt.Plan)
+    assert planned(problem, PlannerSetting(), context=context) == NO_TIME
+    assert isinstance(planned(problem, PlannerSetting(), context=Context(problem=problem)), lt.Plan)
 
 
 @pytest.mark.parametrize("periodic", [False, True])

@@ -11,7 +11,7 @@ import numpy as np
 import lowtide as lt
 from lowtide.formulations.recompute.data import RecomputeData
 from lowtide.solvers.placement.policies import capuchin
-from lowtide.solvers.placement.policies.capuchin import Link, Remade, choose, trigger, update
+from lowtide.solvers.placement.policies.capuchin import Remade, SwapLink, choose, trigger, update
 from lowtide.solvers.placement.policies.follow_again import Laid, _laid, absences_within
 from lowtide.solvers.placement.reductions.reruns import sequenced
 from lowtide.solvers.placement.rerunning.dropping import Droppable, droppable, with_dropped
@@ -83,7 +83,7 @@ def test_copies_on_the_link_do_not_overlap() -> None:
         if len(problem.machine.tiers) == 1:
             continue
         case = first_case(problem)
-        link = Link(case)
+        link = SwapLink(case)
         plain = [
             g
             for g in range(len(case.absence_first))

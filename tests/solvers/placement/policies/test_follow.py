@@ -10,7 +10,7 @@ from lowtide.models.units import MIB
 from lowtide.solvers.placement.policies import autoswap, belady, deeptm, deepum, flashneuron, g10
 from lowtide.solvers.placement.policies.autoswap import SCORES, scores, too_small, weighted
 from lowtide.solvers.placement.policies.belady import evictions
-from lowtide.solvers.placement.policies.g10 import Ledger
+from lowtide.solvers.placement.policies.g10 import Budgets
 from lowtide.solvers.placement.policies.loads import turn_of
 from lowtide.solvers.placement.simulator.problem import NEVER, simulated_problem
 from lowtide.solvers.placement.simulator.simulator import simulate
@@ -62,7 +62,7 @@ def test_belady_evicts_what_is_used_last() -> None:
 
 def test_the_ledger_never_books_more_than_bandwidth_times_time() -> None:
     case = simulated_problem(lt.Placement(chain(6), machine(40, None)))
-    ledger, rng = Ledger(case), np.random.default_rng(1)
+    ledger, rng = Budgets(case), np.random.default_rng(1)
     for _ in range(60):
         channel, op = int(rng.integers(0, 4)), int(rng.integers(0, 20))
         move = ledger.forwards if channel < 2 else ledger.backwards

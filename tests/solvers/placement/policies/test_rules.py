@@ -23,7 +23,7 @@ from lowtide.solvers.placement.policies import (
 from lowtide.solvers.placement.policies.follow import Candidates
 from lowtide.solvers.placement.policies.layers import heavy_ops, layers
 from lowtide.solvers.placement.policies.loads import crossing_absences, turn_of
-from lowtide.solvers.placement.policies.tflms_v1 import Flow, Settings
+from lowtide.solvers.placement.policies.tflms_v1 import DataFlow, Settings
 from lowtide.solvers.placement.policies.tflms_v2 import FAILS, Parameters, Rewriting, largest, tuned
 from lowtide.solvers.placement.simulator.problem import NEVER, SimulatedProblem, simulated_problem
 from lowtide.solvers.placement.simulator.simulator import Decisions
@@ -165,7 +165,7 @@ def test_vdnn_without_barriers_is_no_slower_on_a_chain() -> None:
 
 def test_control_ops_of_tflms() -> None:
     case = simulated_problem(on(network("CCCCC", gradients=True), 99))  # f0 to f4, loss, b3 to b0: ops 6 to 9
-    flow = Flow(case)
+    flow = DataFlow(case)
     assert flow.control(0, 9, Settings(rule="direct")) == 8
     assert flow.control(0, 9, Settings(rule="direct", low=3)) == 6
     assert flow.control(0, 9, Settings(rule="direct", low=3, high=2)) is None
@@ -173,7 +173,7 @@ def test_control_ops_of_tflms() -> None:
     assert flow.control(0, 9, Settings(low=2)) == 7  # f2, x2, b2
     assert flow.control(0, 9, Settings(low=9)) == 0  # before the backward pass: the direct rule
     assert flow.control(3, 6, Settings(low=1)) == 5  # likewise: the loss
-    free = Flow(simulated_problem(on(network("CCCCC"), 99)))  # b0 depends on f0 alone
+    free = DataFlow(simulated_problem(on(network("CCCCC"), 99)))  # b0 depends on f0 alone
     assert free.control(0, 9, Settings(rule="direct")) == 0
 
 
@@ -182,7 +182,7 @@ def test_what_an_op_depends_on(reach: int, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(tflms_v1, "REACH", reach)
     for seed in range(20):
         case = simulated_problem(training_problem(seed))
-        flow = Flow(case)
+        flow = DataFlow(case)
         for op in range(case.ops):
             above, open_ops = set[int](), [op]
             while open_ops:

@@ -7,7 +7,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.models.graph import Accounting
-from lowtide.solvers.placement.policies.zero_infinity import Infinity, Limits
+from lowtide.solvers.placement.policies.zero_infinity import Infinity, StepLimits
 from tests.effort import seeds
 from tests.solvers.placement.policies.zero_training import (
     bench,
@@ -18,7 +18,7 @@ from tests.solvers.placement.policies.zero_training import (
     two_layers,
 )
 
-AMPLE = Limits(prefetch=10**6, live=10**6, reuse=10**6, buffer=10**6, group=10**6, persistent=0)
+AMPLE = StepLimits(prefetch=10**6, live=10**6, reuse=10**6, buffer=10**6, group=10**6, persistent=0)
 
 
 def with_drive(machine: lt.Machine) -> lt.Machine:
@@ -30,12 +30,12 @@ def with_drive(machine: lt.Machine) -> lt.Machine:
     )
 
 
-def carried(problem: lt.Placement, bucket: int, home: str, limits: Limits) -> lt.Plan | str:
+def carried(problem: lt.Placement, bucket: int, home: str, limits: StepLimits) -> lt.Plan | str:
     cpu, gpu = problem.machine.processors
     return Infinity(problem, gpu, cpu, bucket, home, limits).carry_out()
 
 
-def step(problem: lt.Placement, bucket: int, home: str, limits: Limits = AMPLE) -> int:
+def step(problem: lt.Placement, bucket: int, home: str, limits: StepLimits = AMPLE) -> int:
     plan = carried(problem, bucket, home, limits)
     assert isinstance(plan, lt.Plan), plan
     judgement = problem.judge(plan)
@@ -43,7 +43,7 @@ def step(problem: lt.Placement, bucket: int, home: str, limits: Limits = AMPLE) 
     return int(judgement.objective)
 
 
-def gpu_end(problem: lt.Placement, limits: Limits) -> int:
+def gpu_end(problem: lt.Placement, limits: StepLimits) -> int:
     plan = carried(problem, 8, "host", limits)
     assert isinstance(plan, lt.Plan), plan
     return max(run.end for run in plan.runs if run.processor == "gpu0")
@@ -101,7 +101,7 @@ def test_it_refuses_exactly_what_does_not_fit(seed: int, accounting: Accounting)
     """And keeps to its limits: the verifier sees the device, the copies are counted."""
     random = Random(seed)
     graph = replace(trained(seed), accounting=accounting)
-    limits = Limits._make([*(random.randint(0, 20) for _ in range(5)), random.choice((0, 1, 2, 99))])
+    limits = StepLimits._make([*(random.randint(0, 20) for _ in range(5)), random.choice((0, 1, 2, 99))])
     on_gpu = [op for op in graph.ops if "gpu" in op.modes[0].processors]
     kept = {
         t
@@ -144,7 +144,7 @@ def test_where_all_parameters_stay_it_is_zero_offload(seed: int) -> None:
     problem = lt.Placement(
         graph, bench(rule(graph, bucket)), periodic=bool(seed % 2), start={"input": ("gpu",)}
     )
-    limits = Limits._make([*(seed % 7 for _ in range(5)), 10**9])
+    limits = StepLimits._make([*(seed % 7 for _ in range(5)), 10**9])
     assert carried(problem, bucket, "host", limits) == carried_out(problem, bucket)
 
 

@@ -9,7 +9,7 @@ import lowtide as lt
 from lowtide.formulations.placement.bounds.heads import heads_bound
 from lowtide.models.graph import Accounting
 from lowtide.models.lowering.builder import PlanBuilder
-from lowtide.solvers.placement.policies.zero_infinity import Infinity, Limits
+from lowtide.solvers.placement.policies.zero_infinity import Infinity, StepLimits
 from lowtide.solvers.placement.policies.zero_offload import Offload
 from tests.effort import seeds
 from tests.oracles.brute_processors import fastest
@@ -117,7 +117,7 @@ def test_no_plan_is_faster_than_exhaustive_search(block: int) -> None:
             best = fastest(problem, start, 60_000)
             if best is None:
                 continue
-            limits = Limits(
+            limits = StepLimits(
                 prefetch=random.randint(0, 9),
                 live=9,
                 reuse=random.randint(0, 9),

@@ -8,7 +8,7 @@ import pytest
 import lowtide as lt
 from lowtide.models.problems.placement import Placement
 from lowtide.solvers.placement.planner.method import planned
-from lowtide.solvers.placement.planner.setting import Setting
+from lowtide.solvers.placement.planner.setting import PlannerSetting
 from lowtide.solvers.placement.reductions import latencies as timing
 from lowtide.solvers.placement.reductions.latencies import FINE, is_ordered, timed, without_latencies
 from tests.effort import seeds
@@ -34,7 +34,7 @@ def test_plans_without_latencies_become_valid_ones(seed: int) -> None:
     prompt, restored = without_latencies(problem)
     assert prompt.machine != problem.machine
     plans: list[lt.Plan | str | None] = [lt.solve(prompt, method).plan for method in METHODS]
-    plans.append(planned(prompt, Setting(chunk=2, slots=0)))
+    plans.append(planned(prompt, PlannerSetting(chunk=2, slots=0)))
     for plan in plans:
         if not isinstance(plan, lt.Plan):
             continue

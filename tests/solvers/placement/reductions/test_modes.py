@@ -19,7 +19,7 @@ from lowtide.solvers.placement.bounds.prices import price_rounds, unsampled
 from lowtide.solvers.placement.methods import ROOM
 from lowtide.solvers.placement.planner.choosing import chosen_modes
 from lowtide.solvers.placement.planner.method import planned, portfolio
-from lowtide.solvers.placement.planner.setting import Setting
+from lowtide.solvers.placement.planner.setting import PlannerSetting
 from lowtide.solvers.placement.reductions.modes import (
     fastest_modes,
     in_modes,
@@ -208,9 +208,9 @@ def test_plans_name_their_modes_and_the_verifier_judges_these() -> None:
     problem = on_device(39)
     chosen, restored = in_modes(problem, reference_modes(problem))
     assert all(len(op.all_modes) == 1 for op in chosen.graph.ops)
-    plan = planned(problem, Setting())
+    plan = planned(problem, PlannerSetting())
     assert isinstance(plan, lt.Plan)
-    alone = planned(chosen, Setting())
+    alone = planned(chosen, PlannerSetting())
     assert isinstance(alone, lt.Plan)
     assert plan == restored(alone)
     assert problem.judge(plan).objective is not None
@@ -222,7 +222,7 @@ def test_plans_name_their_modes_and_the_verifier_judges_these() -> None:
                 broken = replace(plan, runs=(*plan.runs[:k], replace(run, mode=m), *plan.runs[k + 1 :]))
                 assert "duration" in {v.kind for v in problem.judge(broken).violations}, (k, m)
     least, _ = in_modes(problem, smallest_modes(problem))
-    slow = planned(least, Setting())
+    slow = planned(least, PlannerSetting())
     assert isinstance(slow, lt.Plan)
     equal = tuple(
         replace(op, modes=tuple(replace(m, duration_ns=4000) for m in op.modes)) for op in problem.graph.ops

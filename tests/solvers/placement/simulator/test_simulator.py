@@ -14,7 +14,7 @@ from lowtide.models.graph import Accounting
 from lowtide.models.plan import Copy, Plan
 from lowtide.solvers.placement.simulator import tables
 from lowtide.solvers.placement.simulator.problem import simulated_problem
-from lowtide.solvers.placement.simulator.simulator import Simulation, simulate, stay
+from lowtide.solvers.placement.simulator.simulator import SimulatedRun, simulate, stay
 from tests.effort import seeds
 from tests.problems.placement import machine, random_graph
 from tests.random_decisions import random_decisions, random_problem
@@ -105,7 +105,7 @@ def there_and_back(device: int = 12) -> lt.Placement:
     return lt.Placement(graph, machine(device, None, ssd=False), start={"weight": ("gpu", "host")})
 
 
-def there_and_back_run() -> tuple[lt.Placement, Simulation]:
+def there_and_back_run() -> tuple[lt.Placement, SimulatedRun]:
     problem = there_and_back(device=10)
     case = simulated_problem(problem)
     decisions = stay(case)

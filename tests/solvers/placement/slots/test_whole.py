@@ -9,7 +9,13 @@ from lowtide.formulations.placement.slots import whole_milp as placement_slots_m
 from lowtide.formulations.placement.slots.pieces import Cut, coarse
 from lowtide.formulations.placement.slots.whole_milp import build
 from lowtide.formulations.placement.states import state_data
-from lowtide.formulations.placement.whole.sequence import Copying, Order, Stay, longest_stall, timing
+from lowtide.formulations.placement.whole.sequence import (
+    Copying,
+    EventResidency,
+    Order,
+    longest_stall,
+    timing,
+)
 from lowtide.formulations.placement.whole.sequence_plan import plan
 from lowtide.instances import load_problem
 from lowtide.models.problems.placement import Placement
@@ -175,9 +181,9 @@ def spill() -> lt.Graph:
 def out_and_in(begin: float, back: float) -> Order:
     """The order in which `a` of `spill` leaves and returns, by instants."""
     stays = [
-        Stay(life=0, tier=0, begin=(0, 0), uses=[(4, 0)], since=2.0),
-        Stay(life=0, tier=1, begin=(4, 0), uses=[(5, 0)], since=3.0),
-        Stay(life=0, tier=0, begin=(5, 0), uses=[(2, 0)], since=5.0, last=True),
+        EventResidency(life=0, tier=0, begin=(0, 0), uses=[(4, 0)], since=2.0),
+        EventResidency(life=0, tier=1, begin=(4, 0), uses=[(5, 0)], since=3.0),
+        EventResidency(life=0, tier=0, begin=(5, 0), uses=[(2, 0)], since=5.0, last=True),
     ]
     copies = [Copying(life=0, way=w, begin=x, end=x + 0.5) for w, x in ((0, begin), (1, back))]
     return Order(stays=stays, copies=copies, place=[(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)], length=6)
@@ -199,7 +205,7 @@ def test_an_order_that_contradicts_itself_has_no_timing() -> None:
     data = state_data(problem)
     assert timing(data, out_and_in(3.25, 4.25)) is None  # it leaves too late
     assert timing(data, out_and_in(2.25, 2.75)) is None  # it returns too early
-    stays = [Stay(life=0, tier=0, begin=(0, 0), uses=[(2, 0)], since=2.0, last=True)]
+    stays = [EventResidency(life=0, tier=0, begin=(0, 0), uses=[(2, 0)], since=2.0, last=True)]
     assert timing(data, replace(out_and_in(2.25, 4.25), stays=stays, copies=[])) is None  # it does not fit
 
 
