@@ -95,25 +95,20 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw."""
     from ..models.errors import UsageError
-    from ..models.problems import PROBLEMS
     from ..results import plot
-    from .sources import read_allocation_and_buffers, read_record
 
     check_outputs({"--out": args.out}, (*args.items, args.order, args.graph, args.buffers))
     plot.file_kind(args.out)
     if (curve := _curve(args)) is not None:
         return _tell(args, *_draw_curve(args, curve))
     of_runs = args.order is None and all(_holds_runs(item, args.kind) for item in args.items)
-    if not of_runs and args.order is None and len(args.items) == 1:
-        record = read_record(args.items[0]) if args.items[0].endswith(".json") else None
-        asked = None if record is None else PROBLEMS.get(record.values["problem"])
-        of_buffers = asked is not None and asked.about == "buffers"
-        path = record.plan_path if record is not None else args.items[0]
-        pair = read_allocation_and_buffers(path, args.buffers)
-        if of_buffers and pair is None and args.kind is None:  # a plan with its allocation
-            args.kind = "allocation"
-        if pair is not None:
-            return _tell(args, *_draw_allocation(args, *pair))
+    if (
+        not of_runs
+        and args.order is None
+        and len(args.items) == 1
+        and (pair := _allocation(args)) is not None
+    ):
+        return _tell(args, *_draw_allocation(args, *pair))
     if args.buffers is not None:
         raise UsageError("plot: found --buffers without an allocation, expected --graph")
     if args.kind is None and not of_runs and args.order is None:
@@ -129,6 +124,19 @@ def run(args: argparse.Namespace) -> int:
             f"plot: found --{unused[0].replace('_', '-')} with --kind {kind}, which has no use for it"
         )
     return _tell(args, *(_draw_runs(kind, args) if of_runs else _draw_plan(kind, args)))
+
+
+def _allocation(args: argparse.Namespace) -> tuple[Allocation, Buffers] | None:
+    """Return the allocation of the item, or of its record, and its buffers; None if it is a plan."""
+    from ..models.problems import PROBLEMS
+    from .sources import read_allocation_and_buffers, read_record
+
+    record = read_record(args.items[0]) if args.items[0].endswith(".json") else None
+    asked = None if record is None else PROBLEMS.get(record.values["problem"])
+    pair = read_allocation_and_buffers(args.items[0] if record is None else record.plan_path, args.buffers)
+    if asked is not None and asked.about == "buffers" and pair is None and args.kind is None:
+        args.kind = "allocation"  # a plan with its allocation
+    return pair
 
 
 def _curve(args: argparse.Namespace) -> TradeOff | None:

@@ -135,32 +135,16 @@ def _common() -> Parser:
 def run(args: argparse.Namespace) -> int:
     """Solve and print the result."""
     from ..instances import load_problem, read_hint
-    from ..instances.answers import check_ending
-    from ..models.errors import UsageError
     from ..solvers.context import available_cores
     from ..solvers.registry import find_method
     from ..solvers.solve import solve
 
     args.problem = problem_flags.asked_problem(args)
     sweeps = args.sweep_memory is not None
-    outputs = {
-        "--plan": None if sweeps else args.plan,
-        "--log": args.log,
-        "--certificate": args.certificate,
-        "--apply": args.apply,
-        "--plot": args.plot,
-    }
+    outputs = {"--plan": None if sweeps else args.plan}
+    outputs |= {f"--{key}": getattr(args, key) for key in ("log", "certificate", "apply", "plot")}
     check_outputs(outputs, (args.spec, args.hint, args.machine))
-    if args.certificate is None and args.certificate_limit is not None:
-        raise UsageError("solve: found --certificate-limit without --certificate, expected both")
-    for path in (args.certificate, args.apply):
-        if path is not None and not path.endswith((".json", ".json.gz")):
-            raise UsageError(f"{path}: found an unknown ending, expected .json or .json.gz")
-    if args.plan is not None and not sweeps:
-        check_ending(args.problem, args.plan)
-    sweep_memory.check_flags(args)
-    largest.check_flags(args)
-    joint.check_flags(args)
+    _check_flags(args)
     options = unique(args.solver_option, "--solver-option")
     find_method(args.problem, args.method)
     cores = available_cores()
@@ -225,6 +209,22 @@ def run(args: argparse.Namespace) -> int:
     if found is None:
         return _report(args, result, loaded)
     return _report(args, result, loaded, {"simulated": found.record()}, found.rows())
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    """Raise `UsageError` if a flag lacks another one that it needs, or a file to write has a wrong ending."""
+    from ..instances.answers import check_ending
+    from ..models.errors import UsageError
+
+    if args.certificate is None and args.certificate_limit is not None:
+        raise UsageError("solve: found --certificate-limit without --certificate, expected both")
+    for path in (args.certificate, args.apply):
+        if path is not None and not path.endswith((".json", ".json.gz")):
+            raise UsageError(f"{path}: found an unknown ending, expected .json or .json.gz")
+    if args.plan is not None and args.sweep_memory is None:
+        check_ending(args.problem, args.plan)
+    for verb in (sweep_memory, largest, joint):
+        verb.check_flags(args)
 
 
 def _report(

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from .parser import Subparsers
 
 
+_JUDGED = (
+    *("start", "peaks", "heights", "makespan", "stall", "traffic", "recomputed", "status", "claim", "doubt"),
+    *("reference_peak", "best_known", "bound", "bound_from", "gap"),
+)
+"""What the verdict on a plan may say."""
+
+
 def add_parser(subparsers: Subparsers) -> None:
     """Add the verb."""
     parser = add_verb(
@@ -73,7 +80,6 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import load
     from ..models.errors import UsageError
     from ..models.plan import Plan
-    from ..models.verifier.verify import verify
     from . import certificates, verify_allocation
     from .sources import read_allocation_and_buffers, read_order, read_plan_and_graph
 
@@ -110,46 +116,42 @@ def run(args: argparse.Namespace) -> int:
         "graph": {"name": graph.name, "source": source, "sha256": graph.sha256},
         "valid": False,
         "violations": faults,
-        "start": None,
-        "peaks": None,
-        "heights": None,
-        "makespan": None,
-        "stall": None,
-        "traffic": None,
-        "recomputed": None,
-        "status": None,
-        "claim": None,
-        "doubt": None,
-        "reference_peak": None,
-        "best_known": None,
-        "bound": None,
-        "bound_from": None,
-        "gap": None,
+        **dict.fromkeys(_JUDGED),
     }
     if plan is not None:
-        asked = start_tiers(args.start, plan)
-        verdict = verify(graph, plan, start_tiers=asked)
-        found |= {
-            "start": _start(plan, asked),
-            "valid": verdict.valid,
-            "violations": [v.to_dict() for v in verdict.violations],
-            "peaks": dict(verdict.peaks),
-            "makespan": verdict.makespan,
-            "stall": verdict.stall,
-            "traffic": {f"{src}->{dst}": n for (src, dst), n in verdict.traffic.items()},
-            "recomputed": verdict.recomputed,
-        }
-        if plan.allocation is not None and verdict.valid:
-            found["heights"] = dict(verdict.heights)
-        if verdict.valid and len(verdict.peaks) == 1 and not verdict.recomputed:
-            found |= _score(graph, max(verdict.peaks.values()), args.bound, order)
-        if verdict.valid:
-            found |= _claimed(plan, verdict, found)
+        found |= _judged(args, graph, plan, order)
     if args.json:
         emit_json(found)
     else:
         _print(found, graph)
     return 0 if found["valid"] else 1
+
+
+def _judged(args: argparse.Namespace, graph: Graph, plan: Plan, order: list[int] | None) -> dict[str, Any]:
+    """Return the verdict on a plan, and of a valid one its score and what it claims."""
+    from ..models.verifier.verify import verify
+
+    asked = start_tiers(args.start, plan)
+    verdict = verify(graph, plan, start_tiers=asked)
+    judged: dict[str, Any] = {
+        "start": _start(plan, asked),
+        "valid": verdict.valid,
+        "violations": [v.to_dict() for v in verdict.violations],
+        "peaks": dict(verdict.peaks),
+        "makespan": verdict.makespan,
+        "stall": verdict.stall,
+        "traffic": {f"{src}->{dst}": n for (src, dst), n in verdict.traffic.items()},
+        "recomputed": verdict.recomputed,
+        "best_known": None,
+        "bound": None,
+    }
+    if not verdict.valid:
+        return judged
+    if plan.allocation is not None:
+        judged["heights"] = dict(verdict.heights)
+    if len(verdict.peaks) == 1 and not verdict.recomputed:
+        judged |= _score(graph, max(verdict.peaks.values()), args.bound, order)
+    return judged | _claimed(plan, verdict, judged)
 
 
 def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> dict[str, Any]:

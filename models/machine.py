@@ -234,6 +234,13 @@ def _unique(names: list[Any], what: str) -> None:
         raise InstanceError(f"machine, {what}: found {twice!r} twice, expected unique names")
 
 
+def _check_ends(what: str, src: str, dst: str, tiers: list[str]) -> str:
+    where = f"machine, {what} {src!r} to {dst!r}"
+    if src not in tiers or dst not in tiers or src == dst:
+        raise InstanceError(f"{where}: expected two different tiers of {tiers}")
+    return where
+
+
 def _check(machine: Machine) -> None:
     tiers = [t.name for t in machine.tiers]
     _unique(tiers, "tiers")
@@ -257,19 +264,12 @@ def _check(machine: Machine) -> None:
                 check_integer(a.bytes_per_s, 1, f"machine, processor {p.name!r}, bytes_per_s")
     pairs = {(c.src, c.dst) for c in machine.channels}
     for t in machine.provenance.transfers if machine.provenance else ():
-        if t.src not in tiers or t.dst not in tiers or t.src == t.dst:
-            raise InstanceError(
-                f"machine, provenance, transfer {t.src!r} to {t.dst!r}: "
-                f"expected two different tiers of {tiers}"
-            )
+        _check_ends("provenance, transfer", t.src, t.dst, tiers)
     for c in machine.channels:
-        if c.src not in tiers or c.dst not in tiers or c.src == c.dst:
-            raise InstanceError(
-                f"machine, channel {c.src!r} to {c.dst!r}: expected two different tiers of {tiers}"
-            )
-        check_integer(c.bytes_per_s, 1, f"machine, channel {c.src!r} to {c.dst!r}, bytes_per_s")
-        check_integer(c.latency_ns, 0, f"machine, channel {c.src!r} to {c.dst!r}, latency_ns")
-        check_flag(c.shared, f"machine, channel {c.src!r} to {c.dst!r}, shared")
+        where = _check_ends("channel", c.src, c.dst, tiers)
+        check_integer(c.bytes_per_s, 1, f"{where}, bytes_per_s")
+        check_integer(c.latency_ns, 0, f"{where}, latency_ns")
+        check_flag(c.shared, f"{where}, shared")
     for g in machine.groups:
         check_integer(g.bytes_per_s, 1, f"machine, group {g.name!r}, bytes_per_s")
         _unique(list(g.channels), f"group {g.name!r}, channels")

@@ -70,6 +70,16 @@ class Parameter(NamedTuple):
         return f"{kind} >= {self.least}{limit}"
 
 
+def _number(value: object, fractions: bool) -> int | float | None:
+    if isinstance(value, int) or (isinstance(value, float) and fractions):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
+        return int(value)
+    if isinstance(value, str) and fractions and re.fullmatch(r"-?\d*\.?\d+(e-?\d+)?", value, re.ASCII):
+        return float(value)
+    return None
+
+
 def convert(value: object, parameter: Parameter) -> Value | None:
     """Return the value in the parameter's type, or None if it is not one of those that it takes."""
     default = parameter.default
@@ -90,13 +100,7 @@ def convert(value: object, parameter: Parameter) -> Value | None:
         return str(value) if value in parameter.choices else None
     if isinstance(value, bool):
         return None
-    number: int | float | None = None
-    if isinstance(value, int) or (isinstance(value, float) and isinstance(default, float)):
-        number = value
-    elif isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
-        number = int(value)
-    elif isinstance(value, str) and isinstance(default, float):
-        number = float(value) if re.fullmatch(r"-?\d*\.?\d+(e-?\d+)?", value, re.ASCII) else None
+    number = _number(value, isinstance(default, float))
     if number is None or not number >= parameter.least:
         return None
     if parameter.most is not None and number > parameter.most:

@@ -87,7 +87,7 @@ def hybrid_data(problem: Hybrid) -> HybridData:
 
 
 def _derived(problem: Hybrid) -> HybridData:
-    graph, link = problem.graph, problem.link
+    graph = problem.graph
     found = [(v.writer, i, v.tensor) for v in values_of(graph) for i in v.readers if v.writer is not None]
     arcs = tuple((u, v) for u, v, _ in found)
     behind = [{*op.after} for op in graph.ops]
@@ -98,37 +98,50 @@ def _derived(problem: Hybrid) -> HybridData:
     degrees = {degree_of(kind) or 0 for rows in kinds for some in rows for kind in some}
     small = [d for d in range(1, isqrt(problem.micro) + 1) if problem.micro % d == 0]
     divisors = sorted({*small, *(problem.micro // d for d in small)})
-    data: dict[int, Degree] = {}
-    for t in sorted(degrees):
-        if t > min(problem.tensor or t, problem.processors):
-            continue
-        there = [[m for m, some in enumerate(rows) if f"t{t}" in some] for rows in kinds]
-        needs = [problem.all_needs[i][some[0]] if some else None for i, some in enumerate(there)]
-
-        def crossing(i: int, tensor: int, needs: list[Need | None] = needs) -> int:
-            need = needs[i]
-            if need is None or link is None:
-                return 0
-            nbytes = graph.tensors[tensor].nbytes + dict(need.sync).get(tensor, 0)
-            return -(-2 * nbytes * 10**9 // link)
-
-        most = min(problem.processors // t, problem.micro, problem.replicate or problem.processors)
-        data[t] = Degree(
-            modes=tuple(_allowed(problem, i, some) for i, some in enumerate(there)),
-            made=tuple(crossing(u, tensor) for u, _, tensor in found),
-            read=tuple(crossing(v, tensor) for _, v, tensor in found),
-            exchanged={
-                d: tuple(
-                    0
-                    if x is None or link is None
-                    else -(-4 * (d - 1) * x.weights * 10**9 // (problem.micro * link))
-                    for x in needs
-                )
-                for d in divisors
-                if d <= most
-            },
+    data = {
+        t: _degree(
+            problem,
+            t,
+            [[m for m, some in enumerate(rows) if f"t{t}" in some] for rows in kinds],
+            found,
+            divisors,
         )
+        for t in sorted(degrees)
+        if t <= min(problem.tensor or t, problem.processors)
+    }
     return HybridData(n=len(graph.ops), arcs=arcs, before=tuple(before), degrees=data)
+
+
+def _degree(
+    problem: Hybrid,
+    t: int,
+    there: list[list[int]],
+    sent: list[tuple[int, int, int]],
+    divisors: list[int],
+) -> Degree:
+    """Return what layers take on groups of t devices, by `there`, their modes, and what is `sent`."""
+    link = problem.link
+    needs = [problem.all_needs[i][some[0]] if some else None for i, some in enumerate(there)]
+
+    def crossing(i: int, tensor: int) -> int:
+        need = needs[i]
+        if need is None or link is None:
+            return 0
+        nbytes = problem.graph.tensors[tensor].nbytes + dict(need.sync).get(tensor, 0)
+        return -(-2 * nbytes * 10**9 // link)
+
+    def exchange(need: Need | None, d: int) -> int:
+        if need is None or link is None:
+            return 0
+        return -(-4 * (d - 1) * need.weights * 10**9 // (problem.micro * link))
+
+    most = min(problem.processors // t, problem.micro, problem.replicate or problem.processors)
+    return Degree(
+        modes=tuple(_allowed(problem, i, some) for i, some in enumerate(there)),
+        made=tuple(crossing(u, tensor) for u, _, tensor in sent),
+        read=tuple(crossing(v, tensor) for _, v, tensor in sent),
+        exchanged={d: tuple(exchange(need, d) for need in needs) for d in divisors if d <= most},
+    )
 
 
 def _allowed(problem: Hybrid, i: int, modes: list[int]) -> tuple[LayerMode, ...]:

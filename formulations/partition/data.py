@@ -116,6 +116,17 @@ def partition_data(problem: Partition) -> PartitionData:
     return kept
 
 
+def _classes(after: dict[int, set[int]], root: list[int]) -> tuple[list[int], list[set[int]]]:
+    """Return the class of each op, and by class those before it, itself perhaps too."""
+    order = _components(after)
+    number = {r: c for c, roots in enumerate(order) for r in roots}
+    before: list[set[int]] = [set() for _ in order]
+    for r, later in after.items():
+        for s in later:
+            before[number[s]].add(number[r])
+    return [number[r] for r in root], before
+
+
 def _derived(problem: Partition) -> PartitionData:
     graph, backward = problem.graph, set(problem.backward)
     values = [v for v in values_of(graph) if v.writer is not None]
@@ -123,17 +134,10 @@ def _derived(problem: Partition) -> PartitionData:
     for group in problem.together:
         for i in group:
             root[i] = group[0]
-    after = _orders(problem, root, values)
-    order = _components(after)
-    number = {r: c for c, roots in enumerate(order) for r in roots}
-    class_of = [number[r] for r in root]
-    members: list[list[int]] = [[] for _ in order]
+    class_of, before = _classes(_orders(problem, root, values), root)
+    members: list[list[int]] = [[] for _ in before]
     for i, c in enumerate(class_of):
         members[c].append(i)
-    before: list[set[int]] = [set() for _ in order]
-    for r, later in after.items():
-        for s in later:
-            before[number[s]].add(number[r])
     kinds = [kind for kind, _ in problem.kinds]
     initial = {t for t, x in enumerate(graph.tensors) if x.initial}
     forward = [[i for i in ops if i not in backward] for ops in members]

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...models.graph import Op
+from ...models.graph import Graph, Op
 from ...models.machine import Machine, Processor
 from ...models.problems.placement import Placement
 
@@ -125,6 +125,17 @@ def lanes(problem: Placement) -> tuple[Lane, ...]:
     )
 
 
+def _only_passes(graph: Graph, t: int, users: Sequence[int], reader: int) -> bool:
+    """Return whether a tensor is made by one op and read by another one, and that is all."""
+    return (
+        len(users) == 2
+        and users[1] == reader
+        and t in graph.ops[users[0]].writes
+        and t not in {*graph.ops[users[0]].reads, *graph.ops[reader].writes}
+        and not (graph.tensors[t].initial or graph.tensors[t].final)
+    )
+
+
 def _received(
     problem: Placement, crossing: Mapping[int, int], ops: Sequence[Sequence[int]], lane_of: Sequence[int]
 ) -> list[dict[int, int]] | None:
@@ -139,12 +150,7 @@ def _received(
         barrier = place[reader] - 1
         all_before = {some[barrier] for some in ops if 0 <= barrier < len(some)}
         if (
-            len(users) != 2
-            or users[1] != reader
-            or t not in graph.ops[users[0]].writes
-            or t in {*graph.ops[users[0]].reads, *graph.ops[reader].writes}
-            or graph.tensors[t].initial
-            or graph.tensors[t].final
+            not _only_passes(graph, t, users, reader)
             or place[users[0]] != barrier
             or not all_before <= {*graph.ops[reader].after}
             or place[reader] in sent[number[lane_of[users[0]]]]

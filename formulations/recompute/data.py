@@ -191,6 +191,22 @@ def check_modes(graph: Graph) -> None:
             )
 
 
+def _bundles(
+    graph: Graph, histories: Sequence[tuple[tuple[int | None, tuple[int, ...]], ...]], bundled: bool
+) -> tuple[tuple[tuple[int, ...], ...], int]:
+    """Return the tensors of one fate together, and the bytes of those that only stay."""
+    bundles: dict[object, list[int]] = {}
+    kept = 0
+    for t, tensor in enumerate(graph.tensors):
+        stays = tensor.initial and tensor.final
+        if any(readers or writer is not None for writer, readers in histories[t]) or (stays and not bundled):
+            fate = (histories[t], tensor.initial, tensor.final)
+            bundles.setdefault(fate if bundled else t, []).append(t)
+        elif stays:
+            kept += tensor.nbytes
+    return tuple(map(tuple, bundles.values())), kept
+
+
 def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData:
     """Return the data of a problem; with `bundled`, tensors with one fate are one.
 
@@ -210,16 +226,7 @@ def recompute_data(problem: Recompute, *, bundled: bool = True) -> RecomputeData
     graph = problem.graph
     check_modes(graph)
     histories = _histories(graph)
-    bundles: dict[object, list[int]] = {}
-    kept = 0
-    for t, tensor in enumerate(graph.tensors):
-        stays = tensor.initial and tensor.final
-        if any(readers or writer is not None for writer, readers in histories[t]) or (stays and not bundled):
-            fate = (histories[t], tensor.initial, tensor.final)
-            bundles.setdefault(fate if bundled else t, []).append(t)
-        elif stays:
-            kept += tensor.nbytes
-    tensors = tuple(tuple(bundle) for bundle in bundles.values())
+    tensors, kept = _bundles(graph, histories, bundled)
     sizes = [sum(graph.tensors[t].nbytes for t in bundle) for bundle in tensors]
     workspace = [op.all_modes[0].workspace for op in graph.ops]
     unit = math.gcd(*sizes, *workspace) or 1

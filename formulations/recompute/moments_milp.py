@@ -171,12 +171,8 @@ def by_need(data: RecomputeData) -> list[int]:
     return [path[k] for k in worst if needed[k] > data.memory]
 
 
-def _needed_later(data: RecomputeData, path: Sequence[int]) -> list[int]:
-    """Return by op of a path the units of `by_need`, in time that grows as the graph does.
-
-    Ancestors grow along a path and descendants shrink, so a value counts at the places of an interval: from
-    the first one that its writer is an ancestor of to the last one that a reader descends from.
-    """
+def _reached(data: RecomputeData, path: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return by op the first place of a path that it comes before, and the last one that it comes after."""
     end, place = len(path), {p: k for k, p in enumerate(path)}
     first = [place.get(i, end) for i in range(data.n)]
     last = [place.get(i, -1) for i in range(data.n)]
@@ -186,6 +182,17 @@ def _needed_later(data: RecomputeData, path: Sequence[int]) -> list[int]:
             first[j] = min(first[j], first[i])
     for i in range(data.n):
         last[i] = max(last[i], max((last[j] for j in before[i]), default=-1))
+    return first, last
+
+
+def _needed_later(data: RecomputeData, path: Sequence[int]) -> list[int]:
+    """Return by op of a path the units of `by_need`, in time that grows as the graph does.
+
+    Ancestors grow along a path and descendants shrink, so a value counts at the places of an interval: from
+    the first one that its writer is an ancestor of to the last one that a reader descends from.
+    """
+    end = len(path)
+    first, last = _reached(data, path)
     places: dict[int, list[int]] = {}
     always = {x.tensor: x.nbytes for x in data.values if x.tensor in data.resident}
     kept, more, needed = sum(always.values()), [0] * (end + 1), [0] * end

@@ -27,6 +27,21 @@ def stages_of(data: RecomputeData, runs: Sequence[int]) -> list[list[int]] | Non
     return [sorted(stage) for stage in found]
 
 
+def _needed_after(built: StagesModel, chosen: set[tuple[int, int]]) -> list[list[bool]]:
+    """Return by place whether each value is needed after it."""
+    data = built.data
+    needed = [x.final for x in data.values]
+    after: list[list[bool]] = []
+    for place in reversed(built.places):
+        after.append(list(needed))
+        if (place.stage, place.op) in chosen:
+            for u in data.writes[place.op]:
+                needed[u] = False
+            for u in data.reads[place.op]:
+                needed[u] = True
+    return after[::-1]
+
+
 def set_values(built: StagesModel, hint: Sequence[int]) -> None:
     """Give every variable its value in a schedule with early discards; nothing if the runs are none."""
     data = built.data
@@ -37,19 +52,8 @@ def set_values(built: StagesModel, hint: Sequence[int]) -> None:
         return
     chosen = {(t, i) for t, stage in enumerate(stages) for i in stage}
     values = data.values
-    needed = [x.final for x in values]
-    after: list[list[bool]] = []
-    for place in reversed(built.places):
-        i = place.op
-        after.append(list(needed))
-        if (place.stage, i) in chosen:
-            for u in data.writes[i]:
-                needed[u] = False
-            for u in data.reads[i]:
-                needed[u] = True
-    after.reverse()
     before = [x.at_start for x in values]
-    for place, now in zip(built.places, after, strict=True):
+    for place, now in zip(built.places, _needed_after(built, chosen), strict=True):
         runs = (place.stage, place.op) in chosen
         if not isinstance(place.run, int):
             place.run.set_value(int(runs))

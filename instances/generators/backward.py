@@ -107,6 +107,11 @@ class _Derivation:
         gradients = [self._new_gradient(t, "") for t in outputs if self.needs[t]]
         self._add("loss", "Loss", outputs, gradients)
 
+    def _saved(self, op: Op) -> tuple[int, ...]:
+        activations = tuple(t for t in op.reads if self.tensors[t].kind != "weight")
+        saved = {"inputs": op.reads, "outputs": op.writes, "activations": activations, "nothing": ()}
+        return saved[SAVED.get(op.kind, "inputs")]
+
     def _add_backward(self, op: Op) -> None:
         gradients = [g for t in op.writes if (g := self._gradient(t)) is not None]
         wanted = [t for t in op.reads if self.needs[t]]
@@ -114,12 +119,7 @@ class _Derivation:
             for t in wanted:
                 self.parts[t] += gradients
             return
-        saved = {
-            "inputs": op.reads,
-            "outputs": op.writes,
-            "activations": tuple(t for t in op.reads if self.tensors[t].kind != "weight"),
-            "nothing": (),
-        }[SAVED.get(op.kind, "inputs")]
+        saved = self._saved(op)
         weights = [t for t in wanted if self.tensors[t].kind == "weight"] if self.split else []
         others = [t for t in wanted if t not in weights]
         alone = weights and op.kind == "Linear"  # the gradient of its input needs the weights only

@@ -23,6 +23,15 @@ from ...models.work import Work
 from .roofline import duration_ns
 
 
+def _exact(factors: Mapping[str, float], where: str) -> dict[str, Fraction]:
+    for kind, factor in sorted(factors.items()):
+        if kind not in KINDS:
+            raise InstanceError(f"{where}: found kind {kind!r}, expected one of {', '.join(KINDS)}")
+        if not 1 < factor < 10**6:
+            raise InstanceError(f"{where}: found factor {factor:g} of {kind}, expected one above 1")
+    return {kind: Fraction(str(factor)) for kind, factor in factors.items()}
+
+
 def compressed(graph: Graph, factors: Mapping[str, float]) -> Graph:
     """Return the graph with ops that pack and unpack what the backward pass uses again.
 
@@ -44,12 +53,7 @@ def compressed(graph: Graph, factors: Mapping[str, float]) -> Graph:
     True
     """
     where = f"compress, graph {graph.name!r}"
-    for kind, factor in sorted(factors.items()):
-        if kind not in KINDS:
-            raise InstanceError(f"{where}: found kind {kind!r}, expected one of {', '.join(KINDS)}")
-        if not 1 < factor < 10**6:
-            raise InstanceError(f"{where}: found factor {factor:g} of {kind}, expected one above 1")
-    exact = {kind: Fraction(str(factor)) for kind, factor in factors.items()}
+    exact = _exact(factors, where)
     turn = first_backward(graph)
     if turn is None:
         raise InstanceError(f"{where}: found no loss and no gradients, expected a training graph")

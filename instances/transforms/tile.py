@@ -43,14 +43,6 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
     True
     """
     parts = _tiles(graph, nbytes)
-    if sum(parts.values()) > MOST:
-        raise InstanceError(
-            f"tile, graph {graph.name!r}: found {sum(parts.values())} tiles of at most {nbytes} bytes, "
-            f"expected at most {MOST}"
-        )
-    for k, op in enumerate(graph.ops):
-        if op.modes and any(parts.get(t, 1) > 1 for t in (*op.reads, *op.writes)):
-            raise InstanceError(f"tile, op {k} {op.name!r}: found modes, expected none where weights are cut")
     tensors: list[Tensor] = []
     found: list[list[int]] = []  # by tensor, its tiles
     for t, tensor in enumerate(graph.tensors):
@@ -106,15 +98,23 @@ def _tiles(graph: Graph, nbytes: int) -> dict[int, int]:
         for t, tensor in enumerate(graph.tensors)
         if tensor.kind == "weight" and tensor.nbytes > nbytes
     }
-    while True:
+    before = None
+    while parts != before:
         before = dict(parts)
         for op in graph.ops:
             some = [t for t in (*op.reads, *op.writes) if graph.tensors[t].kind in CUT]
             if not any(t in parts and graph.tensors[t].kind == "weight" for t in op.writes):
                 some = [t for t in some if t in parts]
             parts |= dict.fromkeys(some, max((parts[t] for t in some if t in parts), default=1))
-        if parts == before:
-            return parts
+    if sum(parts.values()) > MOST:
+        raise InstanceError(
+            f"tile, graph {graph.name!r}: found {sum(parts.values())} tiles of at most {nbytes} bytes, "
+            f"expected at most {MOST}"
+        )
+    for k, op in enumerate(graph.ops):
+        if op.modes and any(parts.get(t, 1) > 1 for t in (*op.reads, *op.writes)):
+            raise InstanceError(f"tile, op {k} {op.name!r}: found modes, expected none where weights are cut")
+    return parts
 
 
 def _works(work: tuple[Work, ...], count: int) -> list[tuple[Work, ...]]:

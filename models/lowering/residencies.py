@@ -123,6 +123,19 @@ def home_tiers(plan: Plan) -> dict[str, int]:
     return {p.name: number[p.tiers[0].tier] for p in plan.machine.processors}
 
 
+def _uses(graph: Graph, plan: Plan, tensors: set[int]) -> dict[int, list[Interval]]:
+    """Return when runs and copies use some tensors, sorted."""
+    uses: dict[int, list[Interval]] = {t: [] for t in tensors}
+    for run in plan.runs:
+        op = graph.ops[run.op]
+        for t in tensors.intersection({*op.reads, *op.writes}):
+            uses[t].append((run.start, run.end))
+    for copy in plan.copies:
+        if copy.tensor in tensors:
+            uses[copy.tensor].append((copy.start, copy.end))
+    return {t: sorted(intervals) for t, intervals in uses.items()}
+
+
 def inplace_pairs(graph: Graph, plan: Plan, found: list[Residency]) -> list[tuple[int, int]]:
     """Return positions ``(a, b)`` in `found` of residencies that may share an address.
 
@@ -139,16 +152,7 @@ def inplace_pairs(graph: Graph, plan: Plan, found: list[Residency]) -> list[tupl
         if r.tensor in named and not r.gaps and r.high - r.low == graph.tensors[r.tensor].nbytes:
             begun[r.tensor, r.tier, r.lower] = n
             dying.setdefault((r.tensor, r.tier), []).append(n)
-    uses: dict[int, list[Interval]] = {t: [] for t in named}
-    for run in plan.runs:
-        op = graph.ops[run.op]
-        for t in named.intersection({*op.reads, *op.writes}):
-            uses[t].append((run.start, run.end))
-    for copy in plan.copies:
-        if copy.tensor in named:
-            uses[copy.tensor].append((copy.start, copy.end))
-    for intervals in uses.values():
-        intervals.sort()
+    uses = _uses(graph, plan, named)
     tiers, homes = {tier.name: k for k, tier in enumerate(plan.machine.tiers)}, home_tiers(plan)
     # In ``replace`` a read may end as its op starts, which needs the content up to then.
     at_its_end = graph.accounting is Accounting.REPLACE

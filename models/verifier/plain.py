@@ -57,6 +57,19 @@ from .starts import Starts
 from .verdict import Profile, Verification
 
 
+def _has_runs_only(graph: Graph, plan: Plan) -> bool:
+    """Return whether a plan for this graph has runs, and nothing that a plain one has not."""
+    return (
+        not plan.copies
+        and plan.period is None
+        and (plan.stages is None or plan.machine.contention is not None)
+        and plan.allocation is None
+        and plan.accounting == graph.accounting
+        and plan.graph_sha256 in (None, graph.sha256)
+        and bool(plan.runs)
+    )
+
+
 def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None:
     """Return the verdict on a plan that is plain and valid; None if it is not, or not at once seen to be.
 
@@ -70,17 +83,7 @@ def judge_plain(graph: Graph, plan: Plan, starts: Starts) -> Verification | None
     machine = plan.machine
     homes = {(p.tiers[0].tier, p.tiers[0].bytes_per_s) for p in machine.processors}
     tier, rate = min(homes, default=("", None), key=str)
-    if (
-        len(homes) != 1
-        or rate is not None
-        or plan.copies
-        or plan.period is not None
-        or (plan.stages is not None and machine.contention is None)
-        or plan.allocation is not None
-        or plan.accounting != graph.accounting
-        or (plan.graph_sha256 is not None and plan.graph_sha256 != graph.sha256)
-        or not plan.runs
-    ):
+    if len(homes) != 1 or rate is not None or not _has_runs_only(graph, plan):
         return None
     resident = _residents(graph, plan, starts, tier)
     runs = _runs(graph, plan, machine)

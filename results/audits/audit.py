@@ -43,7 +43,7 @@ where no plan was kept. What else is asked of them: `lowtide.results.audits.witn
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -304,14 +304,19 @@ def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, found: 
                 found.contradictions.append(about("better-than-known", message, [claim]))
 
 
+def _alone(claims: Sequence[Claim]) -> Iterator[Contradiction]:
+    """Yield what contradicts itself."""
+    for claim in claims:
+        if claim.status is Status.OPTIMAL and (claim.objective is None or claim.objective != claim.bound):
+            yield about("optimal-without-proof", f"objective {claim.objective}, bound {claim.bound}", [claim])
+        if claim.objective is not None and not claim.verified and claim.status is not Status.FAILED:
+            yield about("not-verified", f"objective {claim.objective} without a verdict", [claim])
+
+
 def _compare(claims: Sequence[Claim], found: Audit) -> None:
     """Add the contradictions between claims about one question."""
     add = found.contradictions.append
-    for claim in claims:
-        if claim.status is Status.OPTIMAL and (claim.objective is None or claim.objective != claim.bound):
-            add(about("optimal-without-proof", f"objective {claim.objective}, bound {claim.bound}", [claim]))
-        if claim.objective is not None and not claim.verified and claim.status is not Status.FAILED:
-            add(about("not-verified", f"objective {claim.objective} without a verdict", [claim]))
+    found.contradictions += _alone(claims)
     with_plan = [c for c in claims if c.objective is not None and c.verified]
     if not with_plan:
         return

@@ -61,6 +61,10 @@ def available_solvers() -> tuple[str, ...]:
     return tuple(name for name in SOLVERS if _is_available(name))
 
 
+UNSAID = ("feasible", "intermediateNonInteger", "other", "unknown")
+"""Pyomo's words for a run of which the solver does not say why it ended."""
+
+
 def check_available(name: str) -> None:
     """Raise `BackendUnavailable` unless a solver is one of `SOLVERS` that Pyomo can run here."""
     if name in SOLVERS and _is_available(name):
@@ -84,6 +88,20 @@ def _is_available(name: str) -> bool:
         return False
 
 
+def _load_values(model: Any, results: Any) -> None:
+    from pyomo.environ import Var
+
+    with silent_pyomo():
+        model.solutions.load_from(results)
+    for variable in model.component_data_objects(Var):
+        if variable.value is None:  # it is in no row, and the solver says nothing of it
+            variable.set_value(variable.lb or 0, skip_validation=True)
+
+
+def _lowered(reported: float, rough: bool) -> int | None:
+    return integer_bound(highs_scaling.lowered(reported) if rough else reported)
+
+
 def solve_pyomo(
     model: Any,
     context: Context,
@@ -105,7 +123,7 @@ def solve_pyomo(
     BackendUnavailable
         If Pyomo finds no such solver.
     """
-    from pyomo.environ import TerminationCondition, Var, value
+    from pyomo.environ import TerminationCondition, value
 
     name = context.options["solver"]
     check_available(name)
@@ -135,11 +153,7 @@ def solve_pyomo(
     optimal = condition == TerminationCondition.optimal
     objective = None
     if len(results.solution):
-        with silent_pyomo():
-            model.solutions.load_from(results)
-        for variable in model.component_data_objects(Var):
-            if variable.value is None:  # it is in no row, and the solver says nothing of it
-                variable.set_value(variable.lb or 0, skip_validation=True)
+        _load_values(model, results)
         try:
             if (answer := decode(value)) is not None:
                 context.offer(answer)
@@ -150,21 +164,12 @@ def solve_pyomo(
     reported = _number(results.problem.lower_bound)
     if reported is None and optimal and closes_gap:
         reported = objective
-    if reported is not None and rough:
-        reported = highs_scaling.lowered(reported)
-    bound = None if reported is None else integer_bound(reported)
-    if bound is not None:
+    if (bound := None if reported is None else _lowered(reported, rough)) is not None:
         context.raise_bound(to_objective(bound), "floating", kind=name)
     if context.closed or optimal:
         return Outcome(detail=detail)
-    unsaid = condition in (
-        TerminationCondition.feasible,
-        TerminationCondition.intermediateNonInteger,
-        TerminationCondition.other,
-        TerminationCondition.unknown,
-    )
     # Not every solver says that it ran out of time, though that was the only limit.
-    only_limit = unsaid and keywords and not own
+    only_limit = str(condition) in UNSAID and keywords and not own
     out_of_time = condition == TerminationCondition.maxTimeLimit or only_limit or context.expired
     return Outcome(reason="time" if out_of_time else None, detail=detail)
 

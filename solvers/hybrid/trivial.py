@@ -29,11 +29,11 @@ def one_stage(problem: Hybrid) -> Iterator[Split]:
         if not all(there):
             continue
         for by_bytes in (False, True):
-            modes = []
-            for i, some in enumerate(there):
-                cost = [
-                    (needs[i][m].each + needs[i][m].once, ops[i].all_modes[m].duration_ns, m)[1 - by_bytes :]
-                    for m in some
-                ]
-                modes.append(min(cost)[-1])
-            yield Split(stage=(0,) * len(ops), kinds=(kind,), replicas=(1,), modes=tuple(modes))
+            modes = tuple(_cheapest(problem, i, some, by_bytes) for i, some in enumerate(there))
+            yield Split(stage=(0,) * len(ops), kinds=(kind,), replicas=(1,), modes=modes)
+
+
+def _cheapest(problem: Hybrid, i: int, modes: list[int], by_bytes: bool) -> int:
+    needs, all_modes = problem.all_needs[i], problem.graph.ops[i].all_modes
+    costs = [(needs[m].each + needs[m].once, all_modes[m].duration_ns, m)[1 - by_bytes :] for m in modes]
+    return min(costs)[-1]

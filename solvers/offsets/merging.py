@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from math import lcm
 
 import numpy as np
 
 from ...formulations.offsets.data import OffsetsData
 from ...models.arrays import Integers
+
+
+def _sections(data: OffsetsData, i: int) -> set[int]:
+    rectangles = range(*data.rectangles[i : i + 2])
+    return {s for r in rectangles for s in range(data.rect_first[r], data.rect_last[r])}
 
 
 def merge_pairs(data: OffsetsData) -> tuple[OffsetsData, Integers]:
@@ -21,12 +27,8 @@ def merge_pairs(data: OffsetsData) -> tuple[OffsetsData, Integers]:
     if not len(data.inplace):
         return data, np.arange(data.count)
     pairs = {(min(a, b), max(a, b)) for a, b in data.inplace.tolist()}
-    alive = [
-        {s for r in range(*data.rectangles[i : i + 2]) for s in range(data.rect_first[r], data.rect_last[r])}
-        if any(i in pair for pair in pairs)
-        else set()
-        for i in range(data.count)
-    ]
+    paired = {i for pair in pairs for i in pair}
+    alive = [_sections(data, i) if i in paired else set() for i in range(data.count)]
     group = list(range(data.count))
     members = [[i] for i in range(data.count)]
     alignment, fixed = data.alignment.tolist(), data.fixed.tolist()
@@ -34,11 +36,8 @@ def merge_pairs(data: OffsetsData) -> tuple[OffsetsData, Integers]:
         g, h = group[a], group[b]
         if g == h or data.size[a] != data.size[b] or not alive[a] & alive[b]:
             continue
-        if any(
-            alive[i] & alive[j] and (min(i, j), max(i, j)) not in pairs
-            for i in members[g]
-            for j in members[h]
-        ):
+        overlapping = ((i, j) for i, j in product(members[g], members[h]) if alive[i] & alive[j])
+        if not all((min(x), max(x)) in pairs for x in overlapping):
             continue
         at = max(fixed[g], fixed[h])
         step = lcm(alignment[g], alignment[h])
@@ -49,7 +48,6 @@ def merge_pairs(data: OffsetsData) -> tuple[OffsetsData, Integers]:
             group[i] = g
         members[g] += members[h]
     kept = sorted(set(group))
-    number = {g: k for k, g in enumerate(kept)}
     rows = [(k, *run) for k, g in enumerate(kept) for run in _runs(data, alive, members[g])]
     owner, first, last = np.array(rows, dtype=np.int64).reshape(-1, 3).T.copy()
     size = data.size[kept]
@@ -60,8 +58,8 @@ def merge_pairs(data: OffsetsData) -> tuple[OffsetsData, Integers]:
         data,
         numbers=data.numbers[kept],
         size=size,
-        alignment=np.array([alignment[g] for g in kept], dtype=np.int64),
-        fixed=np.array([fixed[g] for g in kept], dtype=np.int64),
+        alignment=np.array(alignment, dtype=np.int64)[kept],
+        fixed=np.array(fixed, dtype=np.int64)[kept],
         hint=data.hint[kept],
         first=np.array([data.first[members[g]].min() for g in kept], dtype=np.int64),
         last=np.array([data.last[members[g]].max() for g in kept], dtype=np.int64),
@@ -74,7 +72,7 @@ def merge_pairs(data: OffsetsData) -> tuple[OffsetsData, Integers]:
         load=np.cumsum(change)[:-1],
         inplace=np.zeros((0, 2), dtype=np.int64),
     )
-    return merged, np.array([number[g] for g in group], dtype=np.int64)
+    return merged, np.searchsorted(kept, group)
 
 
 def _runs(data: OffsetsData, alive: list[set[int]], group: list[int]) -> list[tuple[int, int]]:

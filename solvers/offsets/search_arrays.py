@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.offsets.data import OffsetsData, greatest_load
+from ...formulations.offsets.differences import rectangle_owners
 from ...models.arrays import Integers
 from .search_kernel import list_members
 
@@ -64,7 +65,7 @@ def tables_of(data: OffsetsData) -> Generator[None, None, PartTables | None]:
         return None
     pointer = np.concatenate(([0], np.cumsum(_alive(data.sections, data.rect_first, data.rect_last))))
     member, witness = np.empty(pointer[-1], dtype=np.int32), np.full(data.sections, -1, dtype=np.int64)
-    owner, at = _owners(data), pointer.copy()
+    owner, at = rectangle_owners(data), pointer.copy()
     ends = np.cumsum(data.rect_last - data.rect_first)
     first = 0
     while first < len(owner):
@@ -250,10 +251,6 @@ def _zeros(size: int, count: int) -> list[Integers]:
 
 def _doubled(array: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate((array, np.zeros_like(array)))
-
-
-def _owners(data: OffsetsData) -> Integers:
-    return np.repeat(np.arange(data.count), np.diff(data.rectangles))
 
 
 def _alive(sections: int, first: Integers, last: Integers) -> Integers:

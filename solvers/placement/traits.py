@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Flag, auto
+from functools import reduce
+from operator import or_
 
 from ...formulations.placement.lanes import lanes
 from ...models.graph import Accounting
@@ -130,6 +132,10 @@ def traits(problem: Placement) -> Trait:
     return kept
 
 
+def _is_at_both_ends(tier: str, channels: Iterable[tuple[str, str]]) -> bool:
+    return tier in {src for src, _ in channels} & {dst for _, dst in channels}
+
+
 def _traits(problem: Placement) -> Trait:
     machine, graph = problem.machine, problem.graph
     first, count = machine.tiers[0].name, len(machine.tiers)
@@ -149,10 +155,7 @@ def _traits(problem: Placement) -> Trait:
         Trait.FOUR_TIERS: count > 3,
         Trait.FIVE_TIERS: count > 4,
         Trait.FAR: any(not {(first, t.name), (t.name, first)} <= pairs for t in machine.tiers[1:]),
-        Trait.CROSS_CAP: any(
-            any(a == first for a, _ in g.channels) and any(b == first for _, b in g.channels)
-            for g in machine.groups
-        ),
+        Trait.CROSS_CAP: any(_is_at_both_ends(first, g.channels) for g in machine.groups),
         Trait.LATENCY: any(c.latency_ns for c in machine.channels),
         Trait.MODES: any(len(op.all_modes) > 1 for op in graph.ops),
         Trait.OPERANDS: bool(named),
@@ -168,7 +171,4 @@ def _traits(problem: Placement) -> Trait:
         Trait.ADDRESSES: problem.addresses,
         Trait.PAGES: problem.page is not None,
     }
-    result = Trait(0)
-    for trait, holds in has.items():
-        result |= trait if holds else Trait(0)
-    return result
+    return reduce(or_, (trait for trait, holds in has.items() if holds), Trait(0))

@@ -59,7 +59,7 @@ from typing import Any
 
 from ...model import MILP_BYTES, ticker
 from ...pyomo_terms import linear
-from .data import AutotmData, ModeData, granule
+from .data import AutotmData, MemoryRow, ModeData, granule
 from .steps import Transition
 
 ENGINE = "milp"
@@ -265,6 +265,34 @@ def _modes(
                     model.rows.add(row <= 0 if -1 in wanted else row == 0)
 
 
+def _changes(
+    built: AutotmModel, tick: Callable[[], None], row: MemoryRow, unit: int, fits: bool
+) -> list[dict[int, tuple[Any, int]]]:
+    """Return by op the steps that take or release room of a row, and by how many units."""
+    data, step_of = built.data, built.model.step
+    changes: list[dict[int, tuple[Any, int]]] = [{} for _ in range(data.n + 1)]
+
+    def hold(begin: int, end: int, steps: list[Any], size: int) -> None:
+        for k, signed in ((begin, size), (end, -size)):
+            for x in steps:
+                changes[k][id(x)] = (x, changes[k].get(id(x), (x, 0))[1] + signed)
+
+    for w, walk in enumerate(data.walks):
+        choices = built.steps[w]
+        if not choices:
+            continue
+        tick()
+        size = _units(data.items[walk.item].nbytes, unit, fits)
+        for i, point in enumerate(walk.points):
+            if 0 <= point.op < data.n:
+                at = [s for s, step in enumerate(choices[i]) if step.rooms[row.moment] >> row.tier & 1]
+                hold(point.op, point.op + 1, [step_of[w, i, s] for s in at], size)
+        for begin, end, i in data.spans(walk):
+            at = [s for s, step in enumerate(choices[i]) if step.dst >> row.tier & 1]
+            hold(begin, end, [step_of[w, i, s] for s in at], size)
+    return changes[:-1]
+
+
 def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
     """(4) What is in a tier fits, in units of `granule` bytes.
 
@@ -281,27 +309,8 @@ def _memory(built: AutotmModel, tick: Callable[[], None], fits: bool) -> None:
     keys = [(r, k) for r in range(len(data.rows)) for k in range(data.n)]
     model.held = pyo.Var(keys, bounds=lambda _, r, k: (0, rooms[r][k]))
     for r, (row, unit) in enumerate(zip(data.rows, units, strict=True)):
-        changes: list[dict[int, tuple[Any, int]]] = [{} for _ in range(data.n + 1)]
-
-        def hold(begin: int, end: int, steps: list[Any], size: int) -> None:
-            for k, signed in ((begin, size), (end, -size)):
-                for x in steps:
-                    changes[k][id(x)] = (x, changes[k].get(id(x), (x, 0))[1] + signed)  # noqa: B023
-
-        for w, walk in enumerate(data.walks):
-            choices = built.steps[w]
-            if not choices:
-                continue
-            tick()
-            size = _units(data.items[walk.item].nbytes, unit, fits)
-            for i, point in enumerate(walk.points):
-                if 0 <= point.op < data.n:
-                    at = [s for s, step in enumerate(choices[i]) if step.rooms[row.moment] >> row.tier & 1]
-                    hold(point.op, point.op + 1, [model.step[w, i, s] for s in at], size)
-            for begin, end, i in data.spans(walk):
-                at = [s for s, step in enumerate(choices[i]) if step.dst >> row.tier & 1]
-                hold(begin, end, [model.step[w, i, s] for s in at], size)
-        built.held.append((changes[:-1], r))
+        changes = _changes(built, tick, row, unit, fits)
+        built.held.append((changes, r))
         for k, modes in enumerate(data.modes):
             runs = row.tier == 0 and row.moment == 1
             work = [_units(mode.workspace, unit, fits) if runs else 0 for mode in modes]

@@ -128,7 +128,11 @@ def priced(
 def window_prices(data: SampleData, chosen: Sequence[Window]) -> MemoryPrices:
     """Return the prices that say the same as some windows that do not overlap."""
     around = 2 * len(data.duration)
-    ends = {end % around if data.periodic else end for w in chosen for end in (w.low, w.high)}
+
+    def folded(instant: int) -> int:
+        return instant % around if data.periodic else instant
+
+    ends = {folded(end) for w in chosen for end in (w.low, w.high)}
     samples = sorted(ends | (set() if data.periodic else {-1}))
     count = len(samples)
     epochs = len(data.epochs(samples))
@@ -138,7 +142,7 @@ def window_prices(data: SampleData, chosen: Sequence[Window]) -> MemoryPrices:
     carried = [[0.0] * epochs for _ in data.caps]
     for w in chosen:
         price = SECOND / w.rate
-        e = place[w.instant % around if data.periodic else w.instant]
+        e = place[folded(w.instant)]
         memory[e] += price
         for x, tier in enumerate(data.outer):
             if x not in w.tiers and tier.capacity is not None:
@@ -146,7 +150,7 @@ def window_prices(data: SampleData, chosen: Sequence[Window]) -> MemoryPrices:
         caps = [g for g, cap in enumerate(data.caps) if cap.outward == w.outward]
         joint = [g for g in caps if set(w.tiers) <= set(data.caps[g].tiers) and data.caps[g].rate == w.rate]
         single = [g for g in caps if len(data.caps[g].tiers) == 1 and set(data.caps[g].tiers) <= set(w.tiers)]
-        e, instant = place[w.low % around if data.periodic else w.low], w.low
+        e, instant = place[folded(w.low)], w.low
         while instant < w.high:
             for g in joint[:1] or single:
                 carried[g][e] += price

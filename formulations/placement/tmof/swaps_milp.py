@@ -55,7 +55,7 @@ against GPUs that plan each for itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,14 @@ def size(data: Sequence[StateData]) -> ModelSize:
     return ModelSize(variables=inside, constraints=inside, terms=4 * inside)
 
 
+def _may_start(data: StateData) -> Iterator[tuple[int, int]]:
+    """Yield the lives, and the outer tiers of limited room where they may be at time 0."""
+    for number, life in enumerate(data.lives):
+        for x in range(1, len(data.capacity)):
+            if life.born < 0 and life.starts[x] and data.capacity[x] is not None:
+                yield number, x
+
+
 def build(
     data: Sequence[StateData],
     lanes: Sequence[Lane] = (),
@@ -165,16 +173,7 @@ def build(
         ],
         domain=pyo.Binary,
     )
-    model.copied = pyo.Var(
-        [
-            (g, number, x)
-            for g in gpus
-            for number, life in enumerate(data[g].lives)
-            for x in range(1, len(data[g].capacity))
-            if life.born < 0 and life.starts[x] and data[g].capacity[x] is not None
-        ],
-        domain=pyo.Binary,
-    )
+    model.copied = pyo.Var([(g, *key) for g in gpus for key in _may_start(data[g])], domain=pyo.Binary)
     out = [
         (g, number, x, k)
         for g in gpus

@@ -193,8 +193,12 @@ def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | N
     if not data.periodic:
         start = graph.longest(events, None)
         return None if start is None else Timing(start=start, period=None)
-    low = max(1, data.ideal)
-    high = max(low, sum(length) + data.ideal)
+    return _in_least_period(graph, events, n, max(1, data.ideal), sum(length) + data.ideal)
+
+
+def _in_least_period(graph: _Graph, events: int, first: int, low: int, most: int) -> Timing | None:
+    """Return the times, from that of `first` on, in the least period of `low` to `most` ns that has some."""
+    high = max(low, most)
     if graph.longest(events, high) is None:
         return None
     while low < high:
@@ -205,7 +209,7 @@ def timing(data: StateData, order: Order, *, beside: bool = False) -> Timing | N
             high = middle
     start = graph.longest(events, high)
     assert start is not None
-    return Timing(start=[s - start[n] for s in start], period=high)
+    return Timing(start=[s - start[first] for s in start], period=high)
 
 
 def lengths(data: StateData, order: Order, rate: Sequence[int]) -> list[int]:

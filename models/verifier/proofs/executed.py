@@ -151,9 +151,8 @@ def masks(sets: Executed) -> Masks:
     )
 
 
-def executed_sets(graph: Graph) -> Executed:
-    """Return the numbers of a graph."""
-    n = len(graph.ops)
+def _accesses(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
+    """Return by tensor the ops that access it, and those that write it."""
     accessors: list[list[int]] = [[] for _ in graph.tensors]
     writers: list[list[int]] = [[] for _ in graph.tensors]
     for i, op in enumerate(graph.ops):
@@ -161,6 +160,13 @@ def executed_sets(graph: Graph) -> Executed:
             accessors[t].append(i)
         for t in op.writes:
             writers[t].append(i)
+    return accessors, writers
+
+
+def executed_sets(graph: Graph) -> Executed:
+    """Return the numbers of a graph."""
+    n = len(graph.ops)
+    accessors, writers = _accesses(graph)
     before = _before(graph)
     ancestors = _closure(before, range(n)) if n <= LARGEST else None
     gain, dead, first, start = [0] * n, [0] * n, [0] * n, 0

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ....models.problems.makespan import Makespan
-from ....models.problems.peak import Peak
 from ...context import Context, Known, Outcome
 from ...peak.auto import PARTS
 from ...peak.bounds.cut_bound import working_set_bound
 from ...peak.orders.greedy import greedy_orders
 from ...peak.series_parallel.dominant import conclude, series_parallel_order
+from ...peak.within import Within
 from ...portfolio import run
 
 LARGE = 20_000
 """Above so many ops nothing is begun once the time is up, and the reference order comes first."""
-
-
-@dataclass(frozen=True)
-class Within(Peak):
-    """Any order whose peak is at most so many bytes."""
-
-    memory: int = 0
-
-    def satisfied(self, objective: int) -> bool:
-        """Return whether an order of this peak fits."""
-        return objective <= self.memory
 
 
 def find_fallback(
@@ -53,14 +40,14 @@ def find_fallback(
         inner.offer(sorted(range(len(graph.ops)), key=lambda i: (starts[i], i)))
 
     def look() -> None:
-        if inner.exact is not None and inner.exact[0] > peak.memory:
+        if inner.exact is not None and inner.exact[0] > peak.most:
             inner.known.infeasible = Outcome(infeasible=True)
 
     look()
     inner.changed = look
     if search and not inner.infeasible:
         run([part for part in PARTS if not part.first], peak, inner)
-    return None if inner.incumbent is None or inner.incumbent > peak.memory else tuple(inner.answer)
+    return None if inner.incumbent is None or inner.incumbent > peak.most else tuple(inner.answer)
 
 
 def _offer_first(problem: Within, context: Context) -> None:

@@ -28,12 +28,13 @@ One pass of (a) alone costs a flow a pair and forces few orders; repeated until 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ....models.graph import Graph
+from ..search.executed_sets import members as members_of
 from ..search.state_space import StateSpace, state_space
 from .least_memory import Flags, LeastMemory, topological_order
 
@@ -236,7 +237,7 @@ class _Probe:
         everything = (1 << space.n) - 1
         open_with = [everything & ~mask & ~(1 << v) for v, mask in enumerate(ancestors)]
         for v, mask in enumerate(ancestors):
-            for u in _members(mask):
+            for u in members_of(mask):
                 open_with[u] &= ~(1 << v)
         self.open_outside, self.open_inside = open_with, list(open_with)  # (a) and (b): what is not answered
 
@@ -290,10 +291,3 @@ class _Probe:
             if memory + self.space.extra[v] <= self.limit and not self.neighbours[v] & missing:
                 self.open_outside[v] &= done
                 self.open_inside[v] &= ~done
-
-
-def _members(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        mask ^= low
-        yield low.bit_length() - 1

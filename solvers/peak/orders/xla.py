@@ -40,6 +40,16 @@ from .dataflow import Dataflow, dataflow
 from .post_order import post_order
 
 
+def _uses(graph: Graph, size: list[int]) -> list[list[int]]:
+    """Return by op the tensors with bytes that it accesses and an op before it has written."""
+    written: set[int] = set()
+    uses: list[list[int]] = []
+    for op in graph.ops:
+        uses.append([t for t in dict.fromkeys((*op.reads, *op.writes)) if t in written])
+        written.update(t for t in op.writes if size[t])
+    return uses
+
+
 def list_order(graph: Graph) -> tuple[int, ...]:
     """Return the order of the list scheduler.
 
@@ -52,12 +62,7 @@ def list_order(graph: Graph) -> tuple[int, ...]:
     flow, order, memory = dataflow(graph), precedence(graph), sequential_memory(graph)
     n, root = len(graph.ops), _root(flow)
     size = [0 if tensor.initial else tensor.nbytes for tensor in graph.tensors]
-    first: set[int] = set()
-    uses: list[list[int]] = []
-    for op in graph.ops:
-        touched = dict.fromkeys((*op.reads, *op.writes))
-        uses.append([t for t in touched if t in first and size[t]])
-        first.update(t for t in op.writes if size[t])
+    uses = _uses(graph, size)
     left = [int(tensor.final) for tensor in graph.tensors]
     for some in uses:
         for t in some:

@@ -6,7 +6,7 @@ that is met again with a lower peak takes the place of that step where places de
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .passes import MEMORY, BeamPass, gives_up
@@ -24,6 +24,21 @@ op stepped over (of the first level neither), and the only op that was followed 
 
 Step = tuple[int, int, int, int, int]
 """Memory after, peak, index of the state, op, set as a mask: sorts as the docstring of `beam` says."""
+
+
+def _follow_all(
+    space: StateSpace, states: Sequence[State], limit: int, cut_off: list[int]
+) -> tuple[list[Step], list[int]]:
+    """Return the best step to each next set, and by state the op that runs at once."""
+    best: dict[int, Step] = {}
+    free = list[int]()
+    for index, state in enumerate(states):
+        only, steps = _follow(space, state, index, limit, cut_off)
+        free.append(only)
+        for step in steps:
+            if step[4] not in best or step[1] < best[step[4]][1]:
+                best[step[4]] = step
+    return list(best.values()), free
 
 
 def plain_pass(
@@ -47,20 +62,12 @@ def plain_pass(
         looked_at += sum(len(state[5]) for state in states)
         if expired() or gives_up(looked_at, step, space.n, most):
             return BeamPass(gave_up=step)
-        found: dict[int, Step] = {}
-        free = list[int]()
-        for index, state in enumerate(states):
-            only, ways = _follow(space, state, index, limit, cut_off)
-            free.append(only)
-            for way in ways:
-                if way[4] not in found or way[1] < found[way[4]][1]:
-                    found[way[4]] = way
+        steps, free = _follow_all(space, states, limit, cut_off)
         if record is not None:
             before = trail[-1] if trail else []
             record([index for index, _ in before], [v for _, v in before], free)
         if len(cut_off) > 1:
             cut_off = [min(cut_off)]
-        steps = list(found.values())
         if len(steps) > width:
             if exhaustive:
                 return BeamPass(gave_up=step)

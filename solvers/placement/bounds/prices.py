@@ -28,7 +28,7 @@ from ....formulations.placement.bounds.releases import ideal_time, release_bound
 from ....formulations.placement.bounds.samples import Outer, SampleData
 from ....formulations.placement.bounds.samples_lp import build, sampled_prices
 from ....formulations.placement.bounds.windows import Window, disjoint, windows
-from ....models.graph import Accounting
+from ....models.graph import Accounting, Graph
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
 from ...parts import described
@@ -232,6 +232,23 @@ class _ContentLifetime:
     everywhere: bool = True
 
 
+def _accesses(graph: Graph) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+    """Return by tensor the places of its accesses, of its writes, and of those that do not read it."""
+    accesses: list[list[int]] = [[] for _ in graph.tensors]
+    writes: list[list[int]] = [[] for _ in graph.tensors]
+    fresh: list[list[int]] = [[] for _ in graph.tensors]
+    twice = graph.accounting is Accounting.REPLACE
+    for number, op in enumerate(graph.ops):
+        k = 2 * number + 1 if twice else number
+        for t in sorted({*op.reads, *op.writes}):
+            accesses[t] += [k - 1] * (twice and t in op.reads) + [k] * (not twice or t in op.writes)
+        for t in sorted(set(op.writes)):
+            writes[t].append(k)
+            if t not in op.reads:
+                fresh[t].append(k)
+    return accesses, writes, fresh
+
+
 def _lives(problem: Placement) -> list[_ContentLifetime]:
     """Return the lives of all tensors that ops access.
 
@@ -241,19 +258,8 @@ def _lives(problem: Placement) -> list[_ContentLifetime]:
     """
     graph = problem.graph
     names = [t.name for t in problem.machine.tiers]
-    accesses: list[list[int]] = [[] for _ in graph.tensors]
-    writes: list[list[int]] = [[] for _ in graph.tensors]
-    fresh: list[list[int]] = [[] for _ in graph.tensors]
-    twice = graph.accounting is Accounting.REPLACE
-    count = len(graph.ops) * (1 + twice)
-    for number, op in enumerate(graph.ops):
-        k = 2 * number + 1 if twice else number
-        for t in sorted({*op.reads, *op.writes}):
-            accesses[t] += [k - 1] * (twice and t in op.reads) + [k] * (not twice or t in op.writes)
-        for t in sorted(set(op.writes)):
-            writes[t].append(k)
-            if t not in op.reads:
-                fresh[t].append(k)
+    count = len(graph.ops) * (1 + (graph.accounting is Accounting.REPLACE))
+    accesses, writes, fresh = _accesses(graph)
     lives = []
     for t, tensor in enumerate(graph.tensors):
         if not accesses[t]:

@@ -170,6 +170,22 @@ def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
     return channel, (joint[0], joint[1])
 
 
+def _early(problem: Placement, inputs: set[int]) -> set[int]:
+    """Return the inputs that must be on the device at first, or have room there beside the first op."""
+    graph, device = problem.graph, problem.machine.tiers[0]
+    must = {t for t in inputs if set(problem.may_start(str(graph.tensors[t].kind))) == {device.name}}
+    first = {t: k for k, op in reversed([*enumerate(graph.ops)]) for t in (*op.reads, *op.writes)}
+    op = graph.ops[0]
+    room = UNLIMITED if device.capacity is None else device.capacity
+    room -= op.least_workspace + sum(graph.tensors[t].nbytes for t in {*op.writes} - {*op.reads} - inputs)
+    early = set()
+    for t in sorted(inputs, key=lambda t: (t not in must, first.get(t, 0), t)):
+        if graph.tensors[t].nbytes <= room or t in must:
+            room -= graph.tensors[t].nbytes
+            early.add(t)
+    return early
+
+
 def _entries(problem: Placement) -> list[int] | str:
     """Return per tensor where an input of a period starts, 1 for the device + 2 for slow or 4 for the host.
 
@@ -183,19 +199,10 @@ def _entries(problem: Placement) -> list[int] | str:
     host, far = tiers[1].capacity, tiers[-1].capacity
     total = sum(graph.tensors[t].nbytes for t in inputs)
     fits = host is None or total <= host // HOST_PART or (far is not None and total > far)
-    first = {t: k for k, op in reversed([*enumerate(graph.ops)]) for t in (*op.reads, *op.writes)}
-    allowed_of = [problem.may_start(str(tensor.kind)) for tensor in graph.tensors]
-    op = graph.ops[0]
-    room = UNLIMITED if tiers[0].capacity is None else tiers[0].capacity
-    room -= op.least_workspace + sum(graph.tensors[t].nbytes for t in {*op.writes} - {*op.reads} - inputs)
-    early = set()
-    for t in sorted(inputs, key=lambda t: (set(allowed_of[t]) != {tiers[0].name}, first.get(t, 0), t)):
-        if graph.tensors[t].nbytes <= room or set(allowed_of[t]) == {tiers[0].name}:
-            room -= graph.tensors[t].nbytes
-            early.add(t)
+    early = _early(problem, inputs)
     entries = []
     for t, tensor in enumerate(graph.tensors):
-        allowed = allowed_of[t]
+        allowed = problem.may_start(str(tensor.kind))
         slow = 2 if len(tiers) == 3 and tiers[2].name in allowed else 0
         outside = 4 if tiers[1].name in allowed and (fits or not slow) else slow
         here = 1 if tiers[0].name in allowed and t in early else 0

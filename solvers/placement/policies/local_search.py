@@ -182,6 +182,13 @@ def _waits(case: SimulatedProblem, run: SimulatedRun) -> list[int]:
     return waited
 
 
+def _copy_anchors(case: SimulatedProblem, back: Integers, g: int) -> tuple[int, int]:
+    """Return the first and last anchor from which an absence's tensor may be copied out."""
+    written = [k for k, w in case.accesses[int(case.absence_tensor[g])] if w and k <= case.absence_first[g]]
+    most = 2 * min(int(case.absence_next[g]), case.ops)
+    return 2 * (max(written, default=-1) + 1), most if back[g] < 0 else min(most, int(back[g]))
+
+
 def _move(
     case: SimulatedProblem, now: Decisions, waits: list[int], fixed: set[int], random: Random
 ) -> Decisions:
@@ -207,13 +214,7 @@ def _move(
             at += 2 * _distance(random, case.ops)
             back[g] = min(max(at, out[g], 2 * (case.absence_first[g] + 1)), 2 * case.absence_next[g])
     elif kind == "write":
-        written = [
-            k for k, w in case.accesses[int(case.absence_tensor[g])] if w and k <= case.absence_first[g]
-        ]
-        least = 2 * (max(written, default=-1) + 1)
-        most = 2 * min(int(case.absence_next[g]), case.ops)
-        if back[g] >= 0:
-            most = min(most, int(back[g]))
+        least, most = _copy_anchors(case, back, g)
         out[g] = min(max(out[g] + 2 * _distance(random, case.ops), least), max(most, least))
     elif kind == "reorder":
         other = int(random.choice(around.tolist()))
