@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from ..results.audits.audit import audit
     from ..results.audits.best_known import FOLDER
 
-    found = audit(
+    report = audit(
         args.paths,
         best_known=args.best_known or FOLDER,
         plans=args.plans,
@@ -77,27 +77,27 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(
             {
-                "consistent": not found.contradictions,
-                "records": found.records,
-                "questions": found.questions,
-                "plans_verified": found.plans,
-                "certificates_verified": found.certificates,
-                "without_plan": found.without_plan,
-                "best_with_plan": found.best_with_plan,
-                "instances_loaded": found.instances,
-                "unwitnessed": _counts(found),
-                "unwitnessed_by_table": {table: dict(counts) for table, counts in found.unwitnessed.items()},
-                "made_again": found.again,
-                "contradictions": [c.to_dict() for c in found.contradictions],
-                "unchecked": [{"record": who, "reason": why} for who, why in found.unchecked],
-                "tables": found.tables,
-                "no_claims": [{"table": table, "reason": why} for table, why in found.no_claims],
-                "rows_elsewhere": found.elsewhere,
+                "consistent": not report.contradictions,
+                "records": report.records,
+                "questions": report.questions,
+                "plans_verified": report.plans,
+                "certificates_verified": report.certificates,
+                "without_plan": report.without_plan,
+                "best_with_plan": report.best_with_plan,
+                "instances_loaded": report.instances,
+                "unwitnessed": _counts(report),
+                "unwitnessed_by_table": {table: dict(counts) for table, counts in report.unwitnessed.items()},
+                "made_again": report.again,
+                "contradictions": [c.to_dict() for c in report.contradictions],
+                "unchecked": [{"record": who, "reason": why} for who, why in report.unchecked],
+                "tables": report.tables,
+                "no_claims": [{"table": table, "reason": why} for table, why in report.no_claims],
+                "rows_elsewhere": report.elsewhere,
             }
         )
     else:
-        _print(found)
-    return 1 if found.contradictions else 0
+        _print(report)
+    return 1 if report.contradictions else 0
 
 
 def _counts(found: Audit) -> dict[str, int]:
@@ -105,42 +105,42 @@ def _counts(found: Audit) -> dict[str, int]:
     return dict(sum(found.unwitnessed.values(), Counter[str]()))
 
 
-def _print(found: Audit) -> None:
-    count = len(found.contradictions)
+def _print(audit: Audit) -> None:
+    count = len(audit.contradictions)
     rows = [
-        ("records", f"{found.records:,} about {found.questions:,} questions"),
-        ("plans", f"{found.plans:,} verified again, {found.certificates:,} certificates confirmed again"),
-        ("best", f"of {found.best_with_plan:,} questions the best objective has such a plan"),
+        ("records", f"{audit.records:,} about {audit.questions:,} questions"),
+        ("plans", f"{audit.plans:,} verified again, {audit.certificates:,} certificates confirmed again"),
+        ("best", f"of {audit.best_with_plan:,} questions the best objective has such a plan"),
     ]
-    if found.without_plan:
-        rows.append(("without plan", f"{found.without_plan:,} records with an objective"))
-    counts = _counts(found)
+    if audit.without_plan:
+        rows.append(("without plan", f"{audit.without_plan:,} records with an objective"))
+    counts = _counts(audit)
     if counts:
         text = ", ".join(f"{number:,} {words}" for words, number in counts.items())
         rows.append(("no witness", f"rows of committed tables: {text}"))
-    if found.again:
-        rows.append(("made again", f"{found.again:,} rows, the same came out"))
-    if found.unchecked:
-        rows.append(("unchecked", f"{len(found.unchecked):,} plans, listed below"))
-    if found.tables or found.no_claims:
-        rows.append(("tables", f"{len(found.tables):,} read, {found.instances:,} instances loaded"))
-    if found.elsewhere:
-        rows.append(("elsewhere", f"{found.elsewhere:,} rows about instances that are not at hand"))
-    for table, why in found.no_claims:
+    if audit.again:
+        rows.append(("made again", f"{audit.again:,} rows, the same came out"))
+    if audit.unchecked:
+        rows.append(("unchecked", f"{len(audit.unchecked):,} plans, listed below"))
+    if audit.tables or audit.no_claims:
+        rows.append(("tables", f"{len(audit.tables):,} read, {audit.instances:,} instances loaded"))
+    if audit.elsewhere:
+        rows.append(("elsewhere", f"{audit.elsewhere:,} rows about instances that are not at hand"))
+    for table, why in audit.no_claims:
         rows.append(("no claims", f"{table}: {why}"))
     valid = "valid: no contradiction"
     if counts:
         valid += f"; {sum(counts.values()):,} rows have no witness"
     rows.append(("verdict", f"invalid: {count:,} contradiction{'s' * (count > 1)}" if count else valid))
     emit_pairs(rows)
-    if found.unchecked:
-        emit_table(["plan of", "why not verified"], [list(row) for row in found.unchecked], title="unchecked")
+    if audit.unchecked:
+        emit_table(["plan of", "why not verified"], [list(row) for row in audit.unchecked], title="unchecked")
     if count:
         emit_table(
             ["kind", "instance", "problem", "what", "records"],
             [
                 [c.kind, c.instance or "-", c.problem or "-", c.message, _names(c.records)]
-                for c in found.contradictions
+                for c in audit.contradictions
             ],
             title="contradictions",
         )

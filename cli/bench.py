@@ -234,10 +234,10 @@ def check_code(left: Sequence[RunSpec], out: Path) -> None:
     from ..results.sweeps.runspec import source_hash
 
     for problem, method, code in sorted({(run.problem, run.method, run.source_hash) for run in left}):
-        if (found := source_hash(problem, method)) != code:
+        if (now := source_hash(problem, method)) != code:
             raise UsageError(
                 f"{out}: found runs of {method} that were planned with other solver sources ({code}, now "
-                f"{found}), expected the same; lowtide bench EXPERIMENT.toml --out {out} plans them anew"
+                f"{now}), expected the same; lowtide bench EXPERIMENT.toml --out {out} plans them anew"
             )
 
 

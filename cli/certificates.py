@@ -34,12 +34,12 @@ def add_flags(parser: argparse._ActionsContainer) -> None:
 
 def certificate_line(result: Result) -> str:
     """Return what people read of a result's certificate."""
-    found = result.certificate
-    assert found is not None
-    if found["path"] is None:
-        return f"not written: {found['detail']}"
-    detail = f", {found['detail']}" if found["detail"] else ""
-    return f"{found['path']} ({found['kind']}, {found['bytes']:,} bytes, checked{detail})"
+    certificate = result.certificate
+    assert certificate is not None
+    if certificate["path"] is None:
+        return f"not written: {certificate['detail']}"
+    detail = f", {certificate['detail']}" if certificate["detail"] else ""
+    return f"{certificate['path']} ({certificate['kind']}, {certificate['bytes']:,} bytes, checked{detail})"
 
 
 def run_verify(args: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def run_verify(args: argparse.Namespace) -> int:
         )
     started = time.perf_counter()
     verdict = verify_certificate(graph, certificate)
-    found: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "certificate": args.certificate,
         "graph": {"name": graph.name, "source": graph.source, "sha256": graph.sha256},
         **verdict.to_dict(),
@@ -85,16 +85,16 @@ def run_verify(args: argparse.Namespace) -> int:
     judged = _judged(graph, plan, certificate)
     if judged is not None:
         value = judged.objective
-        found["plan_valid"] = value is not None
-        found["time" if isinstance(certificate.setting, Setting) else "peak"] = value
+        answer["plan_valid"] = value is not None
+        answer["time" if isinstance(certificate.setting, Setting) else "peak"] = value
         if value is not None and verdict.valid:
-            found["gap"] = abs(value - verdict.bound) / value if value else None if verdict.bound else 0.0
-            found["optimal"] = value == verdict.bound
+            answer["gap"] = abs(value - verdict.bound) / value if value else None if verdict.bound else 0.0
+            answer["optimal"] = value == verdict.bound
     if args.json:
-        emit_json(found)
+        emit_json(answer)
     else:
-        emit_pairs(_rows(found, graph, judged))
-    return 0 if verdict.valid and found["plan_valid"] is not False else 1
+        emit_pairs(_rows(answer, graph, judged))
+    return 0 if verdict.valid and answer["plan_valid"] is not False else 1
 
 
 def _plan_and_graph(args: argparse.Namespace) -> tuple[Plan | None, Graph | None]:
@@ -155,11 +155,11 @@ def _judged(graph: Graph, plan: Plan | None, certificate: Certificate) -> Judgem
     return Judgement(objective=peak, verification=verdict, plan=plan)
 
 
-def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list[tuple[str, str]]:
+def _rows(answer: dict[str, Any], graph: Graph, judged: Judgement | None) -> list[tuple[str, str]]:
     from ..models.problems import PROBLEMS
     from ..models.units import exact_value, format_gap
 
-    of_peak = found["unit"] == "bytes"
+    of_peak = answer["unit"] == "bytes"
     words = {"states": "states", "descents": "claims", "cut": "multipliers", "stacks": "steps"}
     words |= {
         "prices": "byte paths",
@@ -168,24 +168,24 @@ def _rows(found: dict[str, Any], graph: Graph, judged: Judgement | None) -> list
         "pools": "steps",
         "lags": "pairs of ops",
     }
-    word = words.get(found["kind"])
-    counted = f"{found['checked']:,} {word} in " if word and found["valid"] else ""
+    word = words.get(answer["kind"])
+    counted = f"{answer['checked']:,} {word} in " if word and answer["valid"] else ""
     rows = [
         ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),
-        ("certificate", found["certificate"]),
-        ("kind", found["kind"]),
-        ("bound", exact_value(found["bound"], found["unit"])),
-        ("verdict", "valid" if found["valid"] else f"invalid: {found['witness']}"),
-        ("checked", f"{counted}{found['seconds']:.2f} s"),
+        ("certificate", answer["certificate"]),
+        ("kind", answer["kind"]),
+        ("bound", exact_value(answer["bound"], answer["unit"])),
+        ("verdict", "valid" if answer["valid"] else f"invalid: {answer['witness']}"),
+        ("checked", f"{counted}{answer['seconds']:.2f} s"),
     ]
     if judged is not None:
-        problem = PROBLEMS[found["problem"]]
-        name, value = problem.measure, found["peak" if of_peak else "time"]
+        problem = PROBLEMS[answer["problem"]]
+        name, value = problem.measure, answer["peak" if of_peak else "time"]
         fault = f"invalid: {judged.violations[0].message}" if value is None else ""
-        rows.append(("plan", fault or f"valid, {name} {exact_value(value, found['unit'])}"))
-        if found["optimal"] is not None:
+        rows.append(("plan", fault or f"valid, {name} {exact_value(value, answer['unit'])}"))
+        if answer["optimal"] is not None:
             if not of_peak:
-                rows.append(("gap", format_gap(found["gap"])))
+                rows.append(("gap", format_gap(answer["gap"])))
             above = f"not confirmed: the {name} is {'below' if problem.maximize else 'above'} the bound"
-            rows.append(("optimal", f"confirmed: {problem.optimum}" if found["optimal"] else above))
+            rows.append(("optimal", f"confirmed: {problem.optimum}" if answer["optimal"] else above))
     return rows

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     for kind in ("svg", "png"):
         plot.save(ax, files[kind])
         plot.save(allocation, files[f"allocation_{kind}"])
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "instance": SPEC,
         "ops": len(graph.ops),
         "tensors": len(graph.tensors),
@@ -90,9 +90,9 @@ def run(args: argparse.Namespace) -> int:
         "files": files,
     }
     if args.json:
-        emit_json(found)
+        emit_json(values)
     else:
-        _print(found)
+        _print(values)
     return exit_status(best)
 
 
@@ -105,25 +105,25 @@ _FILES = {
 }
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(values: dict[str, Any]) -> None:
     from ..models.units import exact_bytes, format_gap
 
     emit_table(
-        ["", found["instance"]],
+        ["", values["instance"]],
         [
-            ["ops", f"{found['ops']:,}"],
-            ["tensors", f"{found['tensors']:,}"],
-            ["peak of the reference order", exact_bytes(found["reference"])],
-            ["peak of the greedy order", exact_bytes(found["greedy"])],
-            ["least peak found", exact_bytes(found["objective"])],
-            ["proved bound", "none" if found["bound"] is None else exact_bytes(found["bound"])],
-            ["gap", format_gap(found["gap"])],
-            ["status", found["status"]],
-            ["height of the allocation, in place where ops may", exact_bytes(found["height"])],
-            ["proved bound of heights", exact_bytes(found["height_bound"])],
+            ["ops", f"{values['ops']:,}"],
+            ["tensors", f"{values['tensors']:,}"],
+            ["peak of the reference order", exact_bytes(values["reference"])],
+            ["peak of the greedy order", exact_bytes(values["greedy"])],
+            ["least peak found", exact_bytes(values["objective"])],
+            ["proved bound", "none" if values["bound"] is None else exact_bytes(values["bound"])],
+            ["gap", format_gap(values["gap"])],
+            ["status", values["status"]],
+            ["height of the allocation, in place where ops may", exact_bytes(values["height"])],
+            ["proved bound of heights", exact_bytes(values["height_bound"])],
             ["verified", "yes"],
-            ["seconds", f"{found['seconds']:.2f}"],
+            ["seconds", f"{values['seconds']:.2f}"],
         ],
-        right=(found["instance"],),
+        right=(values["instance"],),
     )
-    emit("\nwritten: " + ", ".join(found["files"].values()))
+    emit("\nwritten: " + ", ".join(values["files"].values()))

@@ -72,17 +72,17 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"estimate: found {args.devices} devices in {args.nodes} nodes, expected equal nodes"
         )
-    found: dict[str, list[dict[str, Any]]] = {}
+    estimates: dict[str, list[dict[str, Any]]] = {}
     if args.parameters is not None:
-        found["states"] = _states(args)
+        estimates["states"] = _states(args)
         if args.largest_layer is not None:
-            found["deepspeed"] = _deepspeed(args)
+            estimates["deepspeed"] = _deepspeed(args)
     if given:
-        found["activations"] = _activations(args)
+        estimates["activations"] = _activations(args)
     if args.json:
-        emit_json(found)
+        emit_json(estimates)
     else:
-        for name, rows in found.items():
+        for name, rows in estimates.items():
             _show(name, rows)
     return 0
 
@@ -91,11 +91,11 @@ def _states(args: argparse.Namespace) -> list[dict[str, Any]]:
     from ..formulations.estimates.sharding import STAGES, zero
 
     unit = args.largest_layer or 0
-    found = (
+    rows = (
         zero(args.parameters, args.devices, stage, optimizer=args.optimizer, largest_unit=unit)
         for stage in STAGES
     )
-    return [{**asdict(states), "total": states.total} for states in found]
+    return [{**asdict(states), "total": states.total} for states in rows]
 
 
 def _deepspeed(args: argparse.Namespace) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ TIERS = {"gpu": "16GiB", "host": "200GiB", "disk": "1500GiB"}
 
 def add_parser(parser: Parser) -> None:
     """Add it to the parser of ``estimate``."""
-    found = add_verb(
+    verb = add_verb(
         parser.add_subparsers(dest="what", metavar="flexgen", title="inference"),
         "flexgen",
         run,
@@ -34,23 +34,21 @@ def add_parser(parser: Parser) -> None:
             "lowtide estimate flexgen --model opt-30b --batch 48 --batches 3 --json",
         ],
     )
-    found.add_argument("--model", required=True, metavar="NAME", help="such as opt-30b")
-    found.add_argument("--prompt", type=whole_number(1), default=512, help="tokens (default 512)")
-    found.add_argument("--new", type=whole_number(1), default=32, help="tokens generated (default 32)")
+    verb.add_argument("--model", required=True, metavar="NAME", help="such as opt-30b")
+    verb.add_argument("--prompt", type=whole_number(1), default=512, help="tokens (default 512)")
+    verb.add_argument("--new", type=whole_number(1), default=32, help="tokens generated (default 32)")
     for tier, nbytes in TIERS.items():
         converter = size if tier == "gpu" else _size_or_zero
-        found.add_argument(
+        verb.add_argument(
             f"--{tier}", type=converter, default=size(nbytes), help=f"memory (default {nbytes})"
         )
-    found.add_argument(
-        "--share", type=_share, default=Fraction(4, 5), help="of it that is used (default 0.8)"
-    )
-    found.add_argument(
+    verb.add_argument("--share", type=_share, default=Fraction(4, 5), help="of it that is used (default 0.8)")
+    verb.add_argument(
         "--batch", dest="size", type=whole_number(1), metavar="N", help="sequences on the GPU at a time"
     )
-    found.add_argument("--batches", type=whole_number(1), metavar="N", help="that pass a layer in a row")
-    found.add_argument("--published-search", action="store_true", help="only numbers that FlexGen tries")
-    found.add_argument(
+    verb.add_argument("--batches", type=whole_number(1), metavar="N", help="that pass a layer in a row")
+    verb.add_argument("--published-search", action="store_true", help="only numbers that FlexGen tries")
+    verb.add_argument(
         "--time-limit",
         type=seconds_or_none,
         default=60.0,
@@ -58,7 +56,7 @@ def add_parser(parser: Parser) -> None:
         help="of the search, or none (default 60)",
     )
     for flag in ("--json", "--unpack-limit"):  # they may stand before the word flexgen, too
-        flags_of(found)[flag].default = argparse.SUPPRESS
+        flags_of(verb)[flag].default = argparse.SUPPRESS
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     )
     stopped = False
     if args.size is not None:
-        found = policy(question, args.size, args.batches)
+        chosen = policy(question, args.size, args.batches)
     else:
         until = inf if args.time_limit is None else perf_counter() + args.time_limit
 
@@ -96,68 +94,68 @@ def run(args: argparse.Namespace) -> int:
             stopped = perf_counter() > until
             return stopped
 
-        found = (published_search if args.published_search else best_policy)(question, expired)
+        chosen = (published_search if args.published_search else best_policy)(question, expired)
     if stopped:
         note("estimate flexgen: stopped by the time limit, --time-limit none searches to the end")
     if args.json:
         reason = "time" if stopped else None
-        emit_json({"flexgen": None if found is None else {**_record(found), "reason": reason}})
-    elif found is None:
+        emit_json({"flexgen": None if chosen is None else {**_record(chosen), "reason": reason}})
+    elif chosen is None:
         emit_table(["policy"], [["none fits"]])
     else:
-        _show(found)
-    return 1 if found is None else 0
+        _show(chosen)
+    return 1 if chosen is None else 0
 
 
-def _record(found: Policy) -> dict[str, Any]:
+def _record(chosen: Policy) -> dict[str, Any]:
     tiers = tuple(TIERS)
     return {
-        "batch": found.batch,
-        "batches": found.batches,
-        "tokens_per_second": float(found.tokens_per_second),
-        "at_most": None if found.at_most is None else float(found.at_most),
+        "batch": chosen.batch,
+        "batches": chosen.batches,
+        "tokens_per_second": float(chosen.tokens_per_second),
+        "at_most": None if chosen.at_most is None else float(chosen.at_most),
         **{
-            name: dict(zip(tiers, map(float, getattr(found, name)), strict=True))
+            name: dict(zip(tiers, map(float, getattr(chosen, name)), strict=True))
             for name in ("weights", "cache", "states")
         },
         "seconds": {
             phase: {name: float(value) for name, value in terms.items()}
-            for phase, terms in found.seconds.items()
+            for phase, terms in chosen.seconds.items()
         },
-        "memory": found.memory,
+        "memory": chosen.memory,
     }
 
 
-def _show(found: Policy) -> None:
+def _show(chosen: Policy) -> None:
     from ..models.units import format_bytes
 
     columns = ["batch", "batches", "tokens per second"]
-    row = [str(found.batch), str(found.batches), f"{float(found.tokens_per_second):.6f}"]
-    if found.at_most is not None:
-        columns, row = [*columns, "at most"], [*row, f"{float(found.at_most):.6f}"]
+    row = [str(chosen.batch), str(chosen.batches), f"{float(chosen.tokens_per_second):.6f}"]
+    if chosen.at_most is not None:
+        columns, row = [*columns, "at most"], [*row, f"{float(chosen.at_most):.6f}"]
     emit_table(columns, [row], title="the best policy", right=columns)
     emit_table(
         ["what", *TIERS],
         [
-            [name, *(f"{float(part):.2%}" for part in getattr(found, name))]
+            [name, *(f"{float(part):.2%}" for part in getattr(chosen, name))]
             for name in ("weights", "cache", "states")
         ],
         title="where it rests",
         right=list(TIERS),
     )
-    phases = list(found.seconds)
+    phases = list(chosen.seconds)
     emit_table(
         ["term", *phases],
         [
-            [name.replace("_", " "), *(f"{float(found.seconds[phase][name]):.6f} s" for phase in phases)]
-            for name in found.seconds[phases[0]]
+            [name.replace("_", " "), *(f"{float(chosen.seconds[phase][name]):.6f} s" for phase in phases)]
+            for name in chosen.seconds[phases[0]]
         ],
         title="seconds of a layer for the block, of each token in decode",
         right=phases,
     )
     emit_table(
         ["tier", *phases],
-        [[tier, *(format_bytes(found.memory[phase][tier]) for phase in phases)] for tier in TIERS],
+        [[tier, *(format_bytes(chosen.memory[phase][tier]) for phase in phases)] for tier in TIERS],
         title="memory in use",
         right=phases,
     )

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if unlimited and all(b.offset is None for b in buffers.buffers):
         raise UsageError(f"{args.spec}: found no capacity, expected --capacity SIZE")
     with Progress(quiet=args.quiet, always=args.progress) as progress:
-        found = explain(
+        why = explain(
             buffers,
             method=args.method,
             time_limit=args.time_limit,
@@ -76,16 +76,16 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
     written = None
-    if args.out is not None and found.members:
-        _write(subset(buffers, found.members), args.out)
+    if args.out is not None and why.members:
+        _write(subset(buffers, why.members), args.out)
         written = args.out
     if args.json:
         emit_json(
-            {"instance": buffers.name, "buffers": len(buffers.buffers), **found.to_dict(), "written": written}
+            {"instance": buffers.name, "buffers": len(buffers.buffers), **why.to_dict(), "written": written}
         )
     else:
-        _print(buffers, found, written)
-    return 1 if found.status == "unknown" else 0
+        _print(buffers, why, written)
+    return 1 if why.status == "unknown" else 0
 
 
 def _write(buffers: Buffers, path: str) -> None:
@@ -98,25 +98,25 @@ def _write(buffers: Buffers, path: str) -> None:
         write_buffers(buffers, path)
 
 
-def _print(buffers: Buffers, found: Explanation, written: str | None) -> None:
+def _print(buffers: Buffers, why: Explanation, written: str | None) -> None:
     from ..models.units import exact_bytes, format_duration
 
     rows = [
         ("instance", f"{buffers.name} ({len(buffers.buffers):,} buffers)"),
-        ("status", found.status.value),
-        ("reason", found.detail),
+        ("status", why.status.value),
+        ("reason", why.detail),
     ]
-    if found.members:
-        if found.pool:
-            rows.append(("pool", found.pool))
-        if found.capacity is not None:
-            rows.append(("capacity", exact_bytes(found.capacity)))
-        rows.append(("set", _about_set(found)))
-    rows.append(("time", format_duration(round(found.seconds * 1e9))))
+    if why.members:
+        if why.pool:
+            rows.append(("pool", why.pool))
+        if why.capacity is not None:
+            rows.append(("capacity", exact_bytes(why.capacity)))
+        rows.append(("set", _about_set(why)))
+    rows.append(("time", format_duration(round(why.seconds * 1e9))))
     if written is not None:
         rows.append(("written", written))
     emit_pairs(rows)
-    members = [b for b in buffers.buffers if b.id in set(found.members)]
+    members = [b for b in buffers.buffers if b.id in set(why.members)]
     if members:
         emit_table(
             ["id", "lower", "upper", "size", "alignment", "offset", "gaps"],
@@ -126,13 +126,13 @@ def _print(buffers: Buffers, found: Explanation, written: str | None) -> None:
         )
 
 
-def _about_set(found: Explanation) -> str:
-    count = len(found.members)
+def _about_set(why: Explanation) -> str:
+    count = len(why.members)
     if count == 1:
         return "1 buffer, by itself"
-    if found.irreducible:
+    if why.irreducible:
         return f"{count:,} buffers, irreducible: without any one of them the others fit"
-    return f"{count:,} buffers, {len(found.witnesses):,} of them proved to be needed before the time was up"
+    return f"{count:,} buffers, {len(why.witnesses):,} of them proved to be needed before the time was up"
 
 
 def _row(values: dict[str, Any]) -> list[str]:

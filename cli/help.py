@@ -38,23 +38,23 @@ def run(args: argparse.Namespace) -> int:
     if len(problem) > 1:
         raise UsageError(f"help: found {len(args.words)} words, expected [PROBLEM] METHOD or VERB")
     if problem:
-        found = [find_method(problem[0], name)]
+        chosen = [find_method(problem[0], name)]
     elif name in PROBLEMS:
-        found = [m for m in methods() if m.problem == name]
+        chosen = [m for m in methods() if m.problem == name]
     else:
-        found = [m for m in methods() if m.name == name]
-    if not found and name in VERBS:
+        chosen = [m for m in methods() if m.name == name]
+    if not chosen and name in VERBS:
         shown = Parser(prog="lowtide").add_subparsers()
         import_module(f".{name}", __package__).add_parser(shown)
         shown.choices[name].print_help()
         return 0
-    if not found:
+    if not chosen:
         known = dict.fromkeys([*(m.name for m in methods()), *PROBLEMS, *VERBS])
         raise UsageError(f"help: found {name!r}, {nearest(name, known)}")
     if args.json:
-        emit_json({"methods": [as_dict(m) for m in found]})
+        emit_json({"methods": [as_dict(m) for m in chosen]})
     else:
-        _print(found)
+        _print(chosen)
     return 0
 
 

@@ -75,7 +75,7 @@ def solved(args: argparse.Namespace, given: dict[str, object]) -> Found:
     asked = question(args, given)
     loaded = time.perf_counter() - started
     with Progress(quiet=args.quiet, always=args.progress, unit="ns") as progress:
-        found = joint_plan(
+        joint = joint_plan(
             asked,
             time_limit=args.time_limit,
             threads=args.threads,
@@ -84,18 +84,18 @@ def solved(args: argparse.Namespace, given: dict[str, object]) -> Found:
         )
     seconds = time.perf_counter() - started - loaded
     cuts, ways = None, None
-    if found.result is None:
-        result = _nothing(args, found, seconds)
+    if joint.result is None:
+        result = _nothing(args, joint, seconds)
     else:
-        cuts, ways = words_of(asked.layers, found.ends, found.choices)
+        cuts, ways = words_of(asked.layers, joint.ends, joint.choices)
         problem = load_problem(Pipeline, args.spec, cuts=cuts, ways=ways, micro=asked.micro, **given)
-        result = _of_all(_of_source(found.result, problem, seconds), found)
+        result = _of_all(_of_source(joint.result, problem, seconds), joint)
     together: dict[str, Any] = {"stages": asked.devices, "micro": asked.micro, "cuts": cuts, "ways": ways}
     rows = [] if cuts is None or ways is None else [("cuts", cuts), ("ways", ways)]
-    if found.result is not None and (own := found.result.bound) is not None:
+    if joint.result is not None and (own := joint.result.bound) is not None:
         together["bound_of_these"] = own
-        gap = format_gap(relative_gap(found.result.objective, own))
-        rows.append(("these cuts", f"{found.result.status}, bound {exact_value(own, 'ns')}, gap {gap}"))
+        gap = format_gap(relative_gap(joint.result.objective, own))
+        rows.append(("these cuts", f"{joint.result.status}, bound {exact_value(own, 'ns')}, gap {gap}"))
     return result, loaded, {"joint": together}, rows
 
 
@@ -146,22 +146,22 @@ def _of_source(result: Result, problem: Pipeline, seconds: float) -> Result:
     return replace(result, instance=problem.instance.name, plan=plan, graph=problem.graph, seconds=spent)
 
 
-def _of_all(result: Result, found: JointPlan) -> Result:
+def _of_all(result: Result, joint: JointPlan) -> Result:
     """Return a result with what is proved of all stages, not of those that were chosen alone."""
     from ..models.result import Status
 
-    closed = result.objective == found.bound
+    closed = result.objective == joint.bound
     return replace(
         result,
         status=Status.OPTIMAL if closed else Status.FEASIBLE,
-        reason=None if closed else found.reason or "exhausted",
-        bound=found.bound,
-        proof=None if found.bound is None else "exact",
-        bound_kind=None if found.bound is None else ALL,
+        reason=None if closed else joint.reason or "exhausted",
+        bound=joint.bound,
+        proof=None if joint.bound is None else "exact",
+        bound_kind=None if joint.bound is None else ALL,
     )
 
 
-def _nothing(args: argparse.Namespace, found: JointPlan, seconds: float) -> Result:
+def _nothing(args: argparse.Namespace, joint: JointPlan, seconds: float) -> Result:
     """Return the result where there is no plan, or none was found."""
     from ..models.result import Result, Status
 
@@ -174,14 +174,14 @@ def _nothing(args: argparse.Namespace, found: JointPlan, seconds: float) -> Resu
         detail="no stages are within the memory",
         seconds={"solve": seconds},
     )
-    if found.bound is None:
+    if joint.bound is None:
         return result
     return replace(
         result,
         status=Status.UNKNOWN,
-        reason=found.reason or "exhausted",
-        bound=found.bound,
+        reason=joint.reason or "exhausted",
+        bound=joint.bound,
         proof="exact",
         bound_kind=ALL,
-        detail="" if found.reason else "found no stages of which a rule has a schedule within the memory",
+        detail="" if joint.reason else "found no stages of which a rule has a schedule within the memory",
     )

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, given: dict[str, object], options: dict[str, s
         return problem
 
     with Progress(quiet=args.quiet, always=args.progress, unit=PROBLEMS[name].unit) as progress:
-        found = largest(
+        answer = largest(
             problem_of,
             target=args.target,
             method=args.method,
@@ -77,27 +77,27 @@ def run(args: argparse.Namespace, given: dict[str, object], options: dict[str, s
             options=options,
             progress=progress,
         )
-    result = found.result
+    result = answer.result
     if args.plan is not None and result is not None:
         write_answer(result, args.plan)
     if args.json:
         record: dict[str, Any] = {
             "parameter": args.largest,
-            "largest": found.number,
+            "largest": answer.number,
             "target": None if args.target is None else float(args.target),
-            "refuted": found.refuted,
-            "certified": found.certified,
-            "reason": found.reason,
-            "next": found.next,
+            "refuted": answer.refuted,
+            "certified": answer.certified,
+            "reason": answer.reason,
+            "next": answer.next,
             "result": None if result is None else result.record(args.plan),
         }
         emit_json(record)
     else:
-        rows = [("largest", f"{args.largest}={found.number}" if found.number else "none found")]
+        rows = [("largest", f"{args.largest}={answer.number}" if answer.number else "none found")]
         if result is not None and result.objective is not None:
             rows += [("instance", result.instance), ("objective", exact_value(result.objective, result.unit))]
-        if found.refuted is not None:
-            rows += [("refuted", f"{args.largest}={found.refuted}"), ("because", found.reason)]
-        rows.append(("one more", "refuted" if found.certified else f"open: {found.next or 'not tried'}"))
+        if answer.refuted is not None:
+            rows += [("refuted", f"{args.largest}={answer.refuted}"), ("because", answer.reason)]
+        rows.append(("one more", "refuted" if answer.certified else f"open: {answer.next or 'not tried'}"))
         emit_pairs(rows)
-    return 0 if found.number else 1
+    return 0 if answer.number else 1

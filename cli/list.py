@@ -42,16 +42,16 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"list {args.what}: found {args.problem!r}, expected {expected}")
     chosen = WHAT if args.what is None else (args.what,)
     listed = {"problems": _problems, "methods": _methods, "instances": _instances, "machines": _machines}
-    found = {what: listed[what]() for what in chosen}
+    listed_all = {what: listed[what]() for what in chosen}
     if args.problem is not None:
-        found["methods"] = [row for row in found["methods"] if row["problem"] == args.problem]
+        listed_all["methods"] = [row for row in listed_all["methods"] if row["problem"] == args.problem]
     if args.json:
-        emit_json(found)
+        emit_json(listed_all)
         return 0
     if args.problem is not None:
         print_methods(args.problem)
         return 0
-    for what, rows in found.items():
+    for what, rows in listed_all.items():
         groups = {what: rows} if what != "instances" else _by_scheme(rows)
         for title, group in groups.items():
             columns = [key for key in group[0] if key not in ("options", "source", "traits")]

@@ -137,9 +137,9 @@ def emit_table(
     _print(table)
 
 
-def emit_found(as_json: bool, found: dict[str, Any], rows: Sequence[tuple[str, str]]) -> None:
+def emit_found(as_json: bool, values: dict[str, Any], rows: Sequence[tuple[str, str]]) -> None:
     """Write what was found, for programs or for people."""
-    emit_json(found) if as_json else emit_pairs(rows)
+    emit_json(values) if as_json else emit_pairs(rows)
 
 
 def invalid(faults: Sequence[Any], more: str = "") -> str:

@@ -89,13 +89,13 @@ class Simulated:
         """Return names and values for people."""
         from ..models.units import exact_bytes
 
-        found = []
+        rows = []
         for when, peaks in (("before", self.before), ("after", self.after)):
             if peaks is not None:
                 above = "" if self.bound is None else f", {self._above(peaks)} above the bound"
                 name = "simulated" if self.after is None else f"simulated {when}"
-                found.append((name, f"{len(peaks)} runs, at most {exact_bytes(max(peaks))}{above}"))
-        return found
+                rows.append((name, f"{len(peaks)} runs, at most {exact_bytes(max(peaks))}{above}"))
+        return rows
 
     def _one(self, peaks: list[int]) -> dict[str, int]:
         most = {"most": max(peaks)}

@@ -46,15 +46,15 @@ class Parser(argparse.ArgumentParser):
         """
         if not self.problems:
             return super().parse_known_args(args, namespace)
-        found, unknown = super().parse_known_args(_problem_first(list(args), self.problems), namespace)
+        parsed, unknown = super().parse_known_args(_problem_first(list(args), self.problems), namespace)
         for word in unknown:
             flag = word.partition("=")[0]
             if owners := [name for name, parser in self.problems.items() if flag in flags_of(parser)]:
                 raise UsageError(
-                    f"{self.prog.split()[1]}: found {flag} with problem {found.problem}, "
+                    f"{self.prog.split()[1]}: found {flag} with problem {parsed.problem}, "
                     f"expected it with {' or '.join(owners)}"
                 )
-        return found, unknown
+        return parsed, unknown
 
 
 def flags_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
@@ -189,9 +189,9 @@ def refuse_useless(args: argparse.Namespace, flag: str, useless: Sequence[str]) 
 
 def unique(pairs: Sequence[tuple[str, str]], option: str) -> dict[str, str]:
     """Return the pairs of a repeatable option as a mapping; raise `UsageError` if a key repeats."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise UsageError(f"{option}: found {key!r} twice, expected it once")
-        found[key] = value
-    return found
+        values[key] = value
+    return values

@@ -198,14 +198,14 @@ def _kind_of_plan(args: argparse.Namespace) -> str | None:
     return "allocation" if plan.allocation else "gantt" if plan.machine.contention else None
 
 
-def _tell(args: argparse.Namespace, ax: Axes, told: dict[str, Any]) -> int:
+def _tell(args: argparse.Namespace, ax: Axes, values: dict[str, Any]) -> int:
     """Write the picture and say what is in it."""
     from ..results import plot
 
     check_outputs({"--out": args.out})
     plot.save(ax, args.out)
-    rows = [*((key, _text(key, value)) for key, value in told.items()), ("written", args.out)]
-    emit_found(args.json, {**told, "written": args.out}, rows)
+    rows = [*((key, _text(key, value)) for key, value in values.items()), ("written", args.out)]
+    emit_found(args.json, {**values, "written": args.out}, rows)
     return 0
 
 

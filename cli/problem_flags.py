@@ -89,17 +89,17 @@ def given(args: argparse.Namespace) -> dict[str, object]:
     """Return the parameters that are given as flags, as options of the instance."""
     from ..models.problems import PROBLEMS
 
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for key, parameter in PROBLEMS[args.problem].parameters.items():
         value = getattr(args, key.rstrip(".")) if parameter.flag else None
         if value in (None, False):
             continue
         if key.endswith("."):
             pairs = unique(value, f"--{key.rstrip('.')}")
-            found |= {f"{key}{kind}": text.replace(",", "+") for kind, text in pairs.items()}
+            options |= {f"{key}{kind}": text.replace(",", "+") for kind, text in pairs.items()}
         else:
-            found[key] = value
-    return found | ({"satisfy": True} if "capacity" in found else {})
+            options[key] = value
+    return options | ({"satisfy": True} if "capacity" in options else {})
 
 
 def _size_or_share(text: str) -> int | str:

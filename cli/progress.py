@@ -196,10 +196,10 @@ class SweepProgress:
     def line(self, event: RunEvent) -> str:
         """Return the news of one run in a line."""
         run, record = event.run, event.record
-        said = "in work elsewhere" if record is None else record["status"]
+        status = "in work elsewhere" if record is None else record["status"]
         if event.kind == "finished" and record is not None:
-            said += f" in {record['seconds']['total']:.1f} s"
-        return f"{self.done}/{self.total}  {title(run)}: {said}; {self.left()}"
+            status += f" in {record['seconds']['total']:.1f} s"
+        return f"{self.done}/{self.total}  {title(run)}: {status}; {self.left()}"
 
     def left(self) -> str:
         """Return how long the rest takes, for people."""

@@ -49,15 +49,15 @@ def read_runs(paths: Sequence[str], args: argparse.Namespace) -> pd.DataFrame:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = frame(paths)
+        table = frame(paths)
     for warning in caught:
         note(str(warning.message))
-    if found.empty:
+    if table.empty:
         raise UsageError(f"{', '.join(paths)}: found no records, expected at least one")
     for path in paths:
         missing = missing_runs(path)
         if missing:
             note(f"{path}: {missing} runs have no record yet")
     # What is best known of a case comes from all runs, also from those that are not chosen.
-    runs = select(measured(found, read_best_known(args.best_known)), args.where)
+    runs = select(measured(table, read_best_known(args.best_known)), args.where)
     return pd.concat([runs, virtual_best(runs)], ignore_index=True) if args.virtual_best else runs

@@ -49,18 +49,18 @@ def run(args: argparse.Namespace) -> int:
         show_machine.run(args)
         return 0
     if show_buffers.holds_buffers(args.spec):
-        found = show_buffers.describe(load_buffers(args.spec), args.spec, args.largest)
-        emit_json(found) if args.json else show_buffers.print_description(found)
+        about = show_buffers.describe(load_buffers(args.spec), args.spec, args.largest)
+        emit_json(about) if args.json else show_buffers.print_description(about)
         return 0
     close = nearest(args.spec, machine_names())
     if close.startswith("did you mean") and not ({":", "/", "."} & {*args.spec} or os.path.exists(args.spec)):
         raise UsageError(f"show: found no file or machine {args.spec!r}, {close}")
     with loading(args.spec):
-        found = describe(load(args.spec), args.spec, args.largest)
+        about = describe(load(args.spec), args.spec, args.largest)
     if args.json:
-        emit_json(found)
+        emit_json(about)
     else:
-        _print(found)
+        _print(about)
     return 0
 
 
@@ -104,51 +104,51 @@ def _count(words: list[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items(), key=lambda item: (-item[1], item[0])))
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(about: dict[str, Any]) -> None:
     from ..models.units import exact_bytes, format_bytes, format_duration
 
     rows = [
-        ("graph", found["name"]),
-        ("source", found["source"]),
-        ("sha256", found["sha256"]),
-        ("accounting", found["accounting"]),
-        ("ops", f"{found['ops']:,}" + _list_of(found["ops_by_kind"])),
-        ("tensors", f"{found['tensors']:,} ({found['initial']:,} initial, {found['final']:,} final)"),
-        ("precedence", f"{found['edges']:,} edges"),
-        ("bytes", exact_bytes(found["bytes"])),
-        ("sum of durations", format_duration(found["duration_ns"])),
-        ("durations", found["durations"]),
-        ("reference order", f"peak {exact_bytes(found['reference_peak'])}"),
-        ("largest working set", f"{exact_bytes(found['working_set_bound'])}, a bound for every order"),
+        ("graph", about["name"]),
+        ("source", about["source"]),
+        ("sha256", about["sha256"]),
+        ("accounting", about["accounting"]),
+        ("ops", f"{about['ops']:,}" + _list_of(about["ops_by_kind"])),
+        ("tensors", f"{about['tensors']:,} ({about['initial']:,} initial, {about['final']:,} final)"),
+        ("precedence", f"{about['edges']:,} edges"),
+        ("bytes", exact_bytes(about["bytes"])),
+        ("sum of durations", format_duration(about["duration_ns"])),
+        ("durations", about["durations"]),
+        ("reference order", f"peak {exact_bytes(about['reference_peak'])}"),
+        ("largest working set", f"{exact_bytes(about['working_set_bound'])}, a bound for every order"),
     ]
-    if found["best_known"] is not None:
-        rows.append(("best known peak", exact_bytes(found["best_known"])))
-    if found["known_bound"] is not None:
-        rows.append(("best known bound", exact_bytes(found["known_bound"])))
-    folded = found["provenance"].get("views_folded")
+    if about["best_known"] is not None:
+        rows.append(("best known peak", exact_bytes(about["best_known"])))
+    if about["known_bound"] is not None:
+        rows.append(("best known bound", exact_bytes(about["known_bound"])))
+    folded = about["provenance"].get("views_folded")
     if type(folded) is int and folded > 0:
         rows.append(("views", f"{folded:,} nodes of the model (Reshape and the like): no ops, no bytes"))
     rows += [
         ("dropped", f"{kinds} tensors count 0 bytes; they are {exact_bytes(lost)}")
-        for kinds, lost in found["dropped_bytes"].items()
+        for kinds, lost in about["dropped_bytes"].items()
     ]
     emit_pairs(rows)
     emit_table(
         ["kind", "tensors", "bytes", "size"],
         [
             [kind, f"{count:,}", f"{nbytes:,}", format_bytes(nbytes)]
-            for kind, count in found["tensors_by_kind"].items()
-            for nbytes in [found["bytes_by_kind"].get(kind, 0)]
+            for kind, count in about["tensors_by_kind"].items()
+            for nbytes in [about["bytes_by_kind"].get(kind, 0)]
         ],
         title="bytes by kind",
         right=("tensors", "bytes", "size"),
     )
-    if found["largest"]:
+    if about["largest"]:
         emit_table(
             ["tensor", "name", "kind", "bytes", "size"],
             [
                 [str(t["index"]), t["name"], t["kind"], f"{t['nbytes']:,}", format_bytes(t["nbytes"])]
-                for t in found["largest"]
+                for t in about["largest"]
             ],
             title="largest tensors",
             right=("tensor", "bytes", "size"),

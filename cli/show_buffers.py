@@ -79,16 +79,16 @@ def describe(buffers: Buffers, source: str, largest: int) -> dict[str, Any]:
     }
 
 
-def print_description(found: dict[str, Any]) -> None:
+def print_description(about: dict[str, Any]) -> None:
     """Print it for people."""
     from ..models.units import exact_bytes, format_bytes
 
     rows = [
-        ("buffers", found["name"]),
-        ("source", found["source"]),
-        ("sha256", found["sha256"]),
-        ("count", f"{found['buffers']:,}"),
-        ("bytes", exact_bytes(found["bytes"])),
+        ("buffers", about["name"]),
+        ("source", about["source"]),
+        ("sha256", about["sha256"]),
+        ("count", f"{about['buffers']:,}"),
+        ("bytes", exact_bytes(about["bytes"])),
     ]
     for key, text in (
         ("aligned", "with an alignment"),
@@ -97,8 +97,8 @@ def print_description(found: dict[str, Any]) -> None:
         ("with_gaps", "with gaps"),
         ("inplace", "in-place pairs"),
     ):
-        if found[key]:
-            rows.append((key.replace("_", " "), f"{found[key]:,} {text}"))
+        if about[key]:
+            rows.append((key.replace("_", " "), f"{about[key]:,} {text}"))
     emit_pairs(rows)
     emit_table(
         ["pool", "buffers", "parts", "sections", "max load", "bound", "capacity"],
@@ -112,17 +112,17 @@ def print_description(found: dict[str, Any]) -> None:
                 f"{of['bound']:,}",
                 "-" if of["capacity"] is None else f"{of['capacity']:,}",
             ]
-            for pool, of in found["pools"].items()
+            for pool, of in about["pools"].items()
         ],
         title="pools, in bytes",
         right=("buffers", "parts", "sections", "max load", "bound", "capacity"),
     )
-    if found["largest"]:
+    if about["largest"]:
         emit_table(
             ["buffer", "lower", "upper", "bytes", "size"],
             [
                 [b["id"], f"{b['lower']:,}", f"{b['upper']:,}", f"{b['size']:,}", format_bytes(b["size"])]
-                for b in found["largest"]
+                for b in about["largest"]
             ],
             title="largest buffers",
             right=("lower", "upper", "bytes", "size"),

@@ -200,15 +200,15 @@ def run(args: argparse.Namespace) -> int:
                 memory_limit=args.memory_limit,
                 progress=progress,
             )
-        found = None
+        simulated = None
         if args.simulate is not None and result.reason != "interrupted":
             with suppress(KeyboardInterrupt):  # what was solved is kept
-                found = parallel.simulated(result, problem, args, progress)
+                simulated = parallel.simulated(result, problem, args, progress)
     if args.apply is not None and is_verified(result):
         parallel.write_with_edges(result, args.apply)
-    if found is None:
+    if simulated is None:
         return _report(args, result, loaded)
-    return _report(args, result, loaded, {"simulated": found.record()}, found.rows())
+    return _report(args, result, loaded, {"simulated": simulated.record()}, simulated.rows())
 
 
 def _check_flags(args: argparse.Namespace) -> None:

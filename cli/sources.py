@@ -104,20 +104,20 @@ class Record(NamedTuple):
         return result_of(plan, graph, self.values["instance"], self.values)
 
 
-def result_of(plan: Plan, graph: Graph, instance: str, said: Mapping[str, Any]) -> Result:
+def result_of(plan: Plan, graph: Graph, instance: str, claim: Mapping[str, Any]) -> Result:
     """Return the result of a plan, as a run record or the plan's claim tells of it."""
     from ..models.problems import PROBLEMS
     from ..models.result import Result, Status
 
-    problem = PROBLEMS.get(said["problem"])
+    problem = PROBLEMS.get(claim["problem"])
     return Result(
-        problem=said["problem"],
-        method=said["method"],
+        problem=claim["problem"],
+        method=claim["method"],
         instance=instance,
         unit="bytes" if problem is None else problem.unit,
-        status=Status(said["status"]),
-        objective=said["objective"],
-        bound=said["bound"],
+        status=Status(claim["status"]),
+        objective=claim["objective"],
+        bound=claim["bound"],
         plan=plan,
         graph=graph,
     )

@@ -32,12 +32,12 @@ def start_tiers(pairs: Sequence[tuple[str, str]] | None, plan: Plan) -> dict[str
     from ..models.graph import KINDS
 
     tiers = [t.name for t in plan.machine.tiers]
-    found = {}
+    tiers_of = {}
     for kind, text in unique(pairs or (), "--start").items():
         names = tuple(tiers) if text == "anywhere" else tuple(text.split(","))
         for what, name, known in (("kind", kind, list(KINDS)), *(("tier", x, tiers) for x in names)):
             if name not in known:
                 expected = ", ".join(known)
                 raise UsageError(f"--start {kind}={text}: found {what} {name!r}, expected one of {expected}")
-        found[kind] = names
-    return found or None
+        tiers_of[kind] = names
+    return tiers_of or None

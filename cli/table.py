@@ -67,14 +67,14 @@ def run(args: argparse.Namespace) -> int:
 
     check_outputs({"--out": args.out}, args.paths)
     chosen = _format(args)
-    found = runs_of.read_runs(args.paths, args)
+    records = runs_of.read_runs(args.paths, args)
     if args.value is None and args.cols is None:
         if args.aggregate is not None or args.total:
             raise UsageError("table: found --aggregate or --total without --value, expected one")
-        table = summary(found, args.rows, shift=args.shift, pool=args.pool)
+        table = summary(records, args.rows, shift=args.shift, pool=args.pool)
     else:
         table = pivot(
-            found,
+            records,
             args.rows or ("instance",),
             args.cols or ("setting",),
             args.value or "gap",

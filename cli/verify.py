@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         order = read_order(args.order, graph)
         faults = order_faults(graph, order)
         plan = None if faults else Plan.from_order(graph, order)
-    found: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "plan": args.item if args.order is None else None,
         "order": args.order,
         "graph": {"name": graph.name, "source": source, "sha256": graph.sha256},
@@ -119,12 +119,12 @@ def run(args: argparse.Namespace) -> int:
         **dict.fromkeys(_JUDGED),
     }
     if plan is not None:
-        found |= _judged(args, graph, plan, order)
+        answer |= _judged(args, graph, plan, order)
     if args.json:
-        emit_json(found)
+        emit_json(answer)
     else:
-        _print(found, graph)
-    return 0 if found["valid"] else 1
+        _print(answer, graph)
+    return 0 if answer["valid"] else 1
 
 
 def _judged(args: argparse.Namespace, graph: Graph, plan: Plan, order: list[int] | None) -> dict[str, Any]:
@@ -168,26 +168,26 @@ def _claimed(plan: Plan, verdict: Verification, scored: Mapping[str, Any]) -> di
     claim = plan.claim
     if claim is None or claim.problem not in PROBLEMS:
         return {}
-    found, best = None, None
+    value, best = None, None
     if claim.problem == Peak.name:
-        found, best = max(verdict.peaks.values(), default=0), scored["best_known"]
+        value, best = max(verdict.peaks.values(), default=0), scored["best_known"]
     elif claim.problem in (Arena.name, Offsets.name) and len(verdict.heights) == 1:
-        found = max(verdict.heights.values())
+        value = max(verdict.heights.values())
     elif PROBLEMS[claim.problem].unit == "ns" and claim.problem not in (Partition.name, Hybrid.name):
         spans = (verdict.makespan, longest_span(plan)) if claim.problem == Pipeline.name else ()
-        found = claim.objective if claim.objective in spans else verdict.makespan
-    if found is None:
+        value = claim.objective if claim.objective in spans else verdict.makespan
+    if value is None:
         doubt = "its objective cannot be recomputed from a plan alone"
-    elif found != claim.objective or (claim.status == "optimal" and claim.bound != found):
+    elif value != claim.objective or (claim.status == "optimal" and claim.bound != value):
         doubt = "the numbers of the plan are others"
     elif claim.bound is not None and best is not None and best < claim.bound:
         doubt = f"{best} are known to do, less than the bound that it claims, {claim.bound}"
     else:
-        said: dict[str, Any] = {"status": claim.status, "claim": asdict(claim)}
+        claimed: dict[str, Any] = {"status": claim.status, "claim": asdict(claim)}
         if claim.problem == Peak.name and scored["bound"] is None and claim.bound is not None:
-            said |= {"bound": claim.bound, "bound_from": "as the plan claims"}
-            said["gap"] = relative_gap(found, claim.bound)
-        return said
+            claimed |= {"bound": claim.bound, "bound_from": "as the plan claims"}
+            claimed["gap"] = relative_gap(value, claim.bound)
+        return claimed
     return {"claim": asdict(claim), "doubt": doubt}
 
 
@@ -249,40 +249,40 @@ def _score(graph: Graph, peak: int, given: int | None, order: list[int] | None) 
     }
 
 
-def _print(found: dict[str, Any], graph: Graph) -> None:
+def _print(answer: dict[str, Any], graph: Graph) -> None:
     from ..models.problems.peak import Peak
     from ..models.units import exact_bytes, format_duration, format_gap
 
-    faults = found["violations"]
+    faults = answer["violations"]
     rows = [
         ("graph", f"{graph.name} ({len(graph.ops):,} ops, sha256 {graph.sha256[:12]}…)"),
-        ("plan", found["plan"]) if found["order"] is None else ("order", found["order"]),
-        ("verdict", "valid" if found["valid"] else invalid(faults)),
+        ("plan", answer["plan"]) if answer["order"] is None else ("order", answer["order"]),
+        ("verdict", "valid" if answer["valid"] else invalid(faults)),
     ]
-    if found["start"] is not None:
-        rows.append(("start tiers", found["start"]))
+    if answer["start"] is not None:
+        rows.append(("start tiers", answer["start"]))
     for words, key in (("peak in", "peaks"), ("allocated in", "heights")):
-        rows += [(f"{words} {tier}", exact_bytes(value)) for tier, value in (found[key] or {}).items()]
-    claim = found["claim"]
+        rows += [(f"{words} {tier}", exact_bytes(value)) for tier, value in (answer[key] or {}).items()]
+    claim = answer["claim"]
     of = "" if claim is None or claim["problem"] == Peak.name else " of the peak"  # nothing that it claims
     for words, key in (("reference order", "reference_peak"), (f"best known{of}", "best_known")):
-        if found[key] is not None:
-            rows.append((words, exact_bytes(found[key])))
-    if found["bound"] is not None:
-        rows.append((f"bound{of}", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
-        rows.append((f"gap{of}", format_gap(found["gap"])))
+        if answer[key] is not None:
+            rows.append((words, exact_bytes(answer[key])))
+    if answer["bound"] is not None:
+        rows.append((f"bound{of}", f"{exact_bytes(answer['bound'])}, {answer['bound_from']}"))
+        rows.append((f"gap{of}", format_gap(answer["gap"])))
     if claim is not None:
         whose = f"({claim['problem']} {claim['method']})"
-        if found["doubt"] is None:
-            rows.append(("status", f"{found['status']}, as the plan claims {whose}"))
+        if answer["doubt"] is None:
+            rows.append(("status", f"{answer['status']}, as the plan claims {whose}"))
         else:
-            rows.append(("claim", f"{claim['status']} {whose}, not confirmed: {found['doubt']}"))
-    if found["makespan"] is not None:
-        rows.append(("makespan", format_duration(found["makespan"])))
-        rows.append(("stall", format_duration(found["stall"])))
-    for channel, moved in (found["traffic"] or {}).items():
+            rows.append(("claim", f"{claim['status']} {whose}, not confirmed: {answer['doubt']}"))
+    if answer["makespan"] is not None:
+        rows.append(("makespan", format_duration(answer["makespan"])))
+        rows.append(("stall", format_duration(answer["stall"])))
+    for channel, moved in (answer["traffic"] or {}).items():
         rows.append((f"traffic {channel}", exact_bytes(moved)))
-    if found["recomputed"]:
-        rows.append(("recomputed", f"{found['recomputed']:,} runs"))
+    if answer["recomputed"]:
+        rows.append(("recomputed", f"{answer['recomputed']:,} runs"))
     emit_pairs(rows)
     emit_violations(faults)

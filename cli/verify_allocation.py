@@ -23,7 +23,7 @@ def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> i
     bound, origin = (args.bound, "given") if args.bound is not None else (quick_bound(buffers), "load")
     if args.bound is not None and verdict.valid and bound > height:
         raise UsageError(f"given bound: found {bound}, expected at most the height, {height}")
-    found: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "allocation": args.item,
         "buffers": {
             "name": buffers.name,
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace, allocation: Allocation, buffers: Buffers) -> i
         "gap": relative_gap(height, bound) if verdict.valid else None,
     }
     if args.json:
-        emit_json(found)
+        emit_json(answer)
     else:
-        _print(found)
+        _print(answer)
     return 0 if verdict.valid else 1
 
 
@@ -58,21 +58,21 @@ def quick_bound(buffers: Buffers) -> int:
     return sum(by_pool.values())
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(answer: dict[str, Any]) -> None:
     from ..models.units import exact_bytes, format_gap
 
-    faults = found["violations"]
-    more = "" if found["complete"] else ", and more overlaps"
-    of = found["buffers"]
+    faults = answer["violations"]
+    more = "" if answer["complete"] else ", and more overlaps"
+    of = answer["buffers"]
     rows = [
         ("buffers", f"{of['name']} ({of['count']:,} buffers, sha256 {of['sha256'][:12]}…)"),
-        ("allocation", found["allocation"]),
-        ("verdict", "valid" if found["valid"] else invalid(faults, more)),
+        ("allocation", answer["allocation"]),
+        ("verdict", "valid" if answer["valid"] else invalid(faults, more)),
     ]
-    for pool, height in found["heights"].items():
+    for pool, height in answer["heights"].items():
         rows.append((f"height of {pool}" if pool else "height", exact_bytes(height)))
-    rows.append(("bound", f"{exact_bytes(found['bound'])}, {found['bound_from']}"))
-    if found["valid"]:
-        rows.append(("gap", format_gap(found["gap"])))
+    rows.append(("bound", f"{exact_bytes(answer['bound'])}, {answer['bound_from']}"))
+    if answer["valid"]:
+        rows.append(("gap", format_gap(answer["gap"])))
     emit_pairs(rows)
     emit_violations(faults)

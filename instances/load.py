@@ -184,14 +184,14 @@ def _digraph(spec: object) -> nx.Graph[Any] | None:
 
 
 def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
-    found = SCHEMES.get(parsed.scheme) or format_of(parsed.name)
-    if parsed.scheme not in SCHEMES and found is SCHEMES["native"]:
-        found = format_within(parsed.name) or found
-    if found is None:
+    chosen = SCHEMES.get(parsed.scheme) or format_of(parsed.name)
+    if parsed.scheme not in SCHEMES and chosen is SCHEMES["native"]:
+        chosen = format_within(parsed.name) or chosen
+    if chosen is None:
         typed_options(given, {}, str(parsed))
         raise _no_format(parsed.name)
-    values = given if found.checks else typed_options(given, found.parameters, str(parsed))
-    graph = found.reader(parsed.name, **values)
+    values = given if chosen.checks else typed_options(given, chosen.parameters, str(parsed))
+    graph = chosen.reader(parsed.name, **values)
     assert isinstance(graph, Graph)
     return graph
 

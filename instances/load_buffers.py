@@ -106,16 +106,16 @@ def load_buffers_and_plan(spec: str | os.PathLike[str], **options: object) -> Lo
     given = {**parsed.options, **options}
     ours = {key: value for key, value in given.items() if key in _OPTIONS or key.startswith(_POOL)}
     rest = {key: value for key, value in given.items() if key not in ours}
-    found = _load(Spec(parsed.scheme, parsed.name), rest)
+    loaded = _load(Spec(parsed.scheme, parsed.name), rest)
     where = str(parsed)
     # The graph's source has its options as text, those for symbolic dimensions among them.
-    of_graph = parse_spec(str(found.graph.source)).options if rest and found.graph else {}
+    of_graph = parse_spec(str(loaded.graph.source)).options if rest and loaded.graph else {}
     if "iterations" in ours:
-        found = _repeated(found, ours["iterations"], where)
-    buffers = _with_options(found.buffers, ours, where)
+        loaded = _repeated(loaded, ours["iterations"], where)
+    buffers = _with_options(loaded.buffers, ours, where)
     texts = {key: "none" if value is None else str(value) for key, value in ours.items()}
     source = Spec(parsed.scheme, parsed.name, {**of_graph, **texts})
-    return found._replace(buffers=replace(buffers, source=str(source)))
+    return loaded._replace(buffers=replace(buffers, source=str(source)))
 
 
 def _load(spec: Spec, rest: Mapping[str, object]) -> LoadedBuffers:
@@ -169,15 +169,15 @@ def _reference_order(graph: Graph) -> LoadedBuffers:
     return LoadedBuffers(buffers_from_plan(graph, plan), plan, graph)
 
 
-def _repeated(found: LoadedBuffers, value: object, where: str) -> LoadedBuffers:
+def _repeated(loaded: LoadedBuffers, value: object, where: str) -> LoadedBuffers:
     """Return the buffers of several iterations; they are none of a single plan any more."""
-    if found.graph is None or found.plan is None:
+    if loaded.graph is None or loaded.plan is None:
         raise InstanceError(
             f"instance {where!r}, option iterations: found buffers, expected a plan or a graph"
         )
     count = typed_option("iterations", value, _OPTIONS["iterations"], where)
     with located(f"instance {where!r}"):
-        return LoadedBuffers(unroll(found.graph, found.plan, count))
+        return LoadedBuffers(unroll(loaded.graph, loaded.plan, count))
 
 
 def _refuse(rest: Mapping[str, object], spec: Spec) -> None:

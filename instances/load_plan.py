@@ -61,9 +61,9 @@ def graph_of_plan(plan: Plan, where: str = "plan", graph: str | os.PathLike[str]
     source = plan.graph_source if graph is None else graph
     if source is None:
         raise InstanceError(f"{where}: found a plan without the source of its graph, expected one")
-    found = load(source)
-    if plan.graph_sha256 not in (None, found.sha256):
+    loaded = load(source)
+    if plan.graph_sha256 not in (None, loaded.sha256):
         raise InstanceError(
-            f"{where}, graph, sha256: found {plan.graph_sha256}, expected {found.sha256} ({source})"
+            f"{where}, graph, sha256: found {plan.graph_sha256}, expected {loaded.sha256} ({source})"
         )
-    return found
+    return loaded

@@ -48,10 +48,10 @@ def save(item: Graph | Buffers | Plan | Result, path: str | os.PathLike[str]) ->
     (True, Graph('diamond', 4 ops, 4 tensors))
     """
     if isinstance(item, Graph):
-        found = format_of(os.fspath(path))
-        if found is None or not found.write:
+        chosen = format_of(os.fspath(path))
+        if chosen is None or not chosen.write:
             raise UsageError(f"{path}: found no known ending, expected one of {known_endings(written=True)}")
-        found.writer(item, path)
+        chosen.writer(item, path)
         return
     if not isinstance(item, Buffers | Plan | Result):
         raise UsageError(f"save: found {shown(item)}, expected a Graph, Buffers, a Plan or a Result")

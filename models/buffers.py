@@ -98,33 +98,33 @@ class Buffer:
         """What it occupies; neighbours in time differ in their bytes or do not touch."""
         if not self.gaps:
             return ((self.lower, self.upper, 0, self.size),) if self.size else ()
-        found: list[Rectangle] = []
+        parts: list[Rectangle] = []
         reached = self.lower
         for lower, upper, low, high in (*self.gaps, Gap(self.upper, self.upper)):
             for a, b, c, d in ((reached, lower, 0, self.size), (lower, upper, low, high)):
                 if a == b or c == d:
                     continue
-                if found and found[-1][1:] == (a, c, d):
-                    found[-1] = (found[-1][0], b, c, d)
+                if parts and parts[-1][1:] == (a, c, d):
+                    parts[-1] = (parts[-1][0], b, c, d)
                 else:
-                    found.append((a, b, c, d))
+                    parts.append((a, b, c, d))
             reached = upper
-        return tuple(found)
+        return tuple(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the native format; what has its default value is left out."""
-        found: dict[str, Any] = {"id": self.id, "lower": self.lower, "upper": self.upper, "size": self.size}
+        data: dict[str, Any] = {"id": self.id, "lower": self.lower, "upper": self.upper, "size": self.size}
         if self.alignment != 1:
-            found["alignment"] = self.alignment
+            data["alignment"] = self.alignment
         if self.offset is not None:
-            found["offset"] = self.offset
+            data["offset"] = self.offset
         if self.hint is not None:
-            found["hint"] = self.hint
+            data["hint"] = self.hint
         if self.gaps:
-            found["gaps"] = [list(g if g.high else g[:2]) for g in self.gaps]
+            data["gaps"] = [list(g if g.high else g[:2]) for g in self.gaps]
         if self.pool:
-            found["pool"] = self.pool
-        return found
+            data["pool"] = self.pool
+        return data
 
 
 def _check_sums(buffers: Buffers) -> None:

@@ -177,10 +177,10 @@ class Graph:
     @property
     def dropped_bytes(self) -> dict[str, int]:
         """Bytes that importers or `drop` left out, by the kinds they belong to."""
-        found = self.provenance.get("dropped_bytes")
-        if not isinstance(found, Mapping):
+        stated = self.provenance.get("dropped_bytes")
+        if not isinstance(stated, Mapping):
             return {}
-        return {str(kinds): lost for kinds, lost in found.items() if isinstance(lost, int)}
+        return {str(kinds): lost for kinds, lost in stated.items() if isinstance(lost, int)}
 
     def summary(self) -> dict[str, Any]:
         """Return counts and totals: ops, tensors, bytes by kind, duration of all ops."""

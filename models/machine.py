@@ -73,10 +73,10 @@ class Channel(Written):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object; channels are shared unless it says otherwise."""
-        found = Written.to_dict(self)
+        data = Written.to_dict(self)
         if self.shared:
-            del found["shared"]
-        return found
+            del data["shared"]
+        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,12 +219,12 @@ def part_of(machine: Machine, processors: Collection[str]) -> Machine:
 
 def check_no_contention(machine: Machine, where: str, *, shared: bool = True) -> None:
     """Raise `InstanceError` if processors are streams of a device, or, with `shared`, a channel is not."""
-    found = f"contention {machine.contention.model!r}" if machine.contention is not None else ""
+    stated = f"contention {machine.contention.model!r}" if machine.contention is not None else ""
     for c in machine.channels if shared else ():
-        found = found or ("" if c.shared else f"channel {c.src!r} to {c.dst!r} that copies do not share")
-    if found:
+        stated = stated or ("" if c.shared else f"channel {c.src!r} to {c.dst!r} that copies do not share")
+    if stated:
         raise InstanceError(
-            f"{where}, machine {machine.name!r}: found {found}, expected none (a question of streams)"
+            f"{where}, machine {machine.name!r}: found {stated}, expected none (a question of streams)"
         )
 
 

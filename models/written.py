@@ -21,11 +21,11 @@ class Written:
         """Return the JSON object."""
         assert is_dataclass(self)
         kind = getattr(type(self), "kind", None)  # what every object of the class is; no field
-        found = {"kind": kind} if isinstance(kind, str) else {}
+        data = {"kind": kind} if isinstance(kind, str) else {}
         for field in fields(self):
             value = getattr(self, field.name)
-            found[field.name] = f"{value:x}" if field.type == "Mask" else _json(value)
-        return found
+            data[field.name] = f"{value:x}" if field.type == "Mask" else _json(value)
+        return data
 
 
 def _json(value: Any) -> Any:

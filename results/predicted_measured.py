@@ -130,13 +130,13 @@ def measure(folder: Path, network: str, options: dict[str, str], device: str, it
     from ..instances.torch_import import record_torch
     from ..instances.torch_import.measure import measured_graph, measured_machine, measurement
 
-    found = measurement(device, iterations, "")
+    measured = measurement(device, iterations, "")
     machine = folder.parent / "machine.toml"
     if not machine.exists():
-        write_machine(measured_machine(device, found), machine, f"{found.device}, as measured")
+        write_machine(measured_machine(device, measured), machine, f"{measured.device}, as measured")
     given: dict[str, Any] = dict(options)
     step = record_torch(network, device=device, **given)
-    save(measured_graph(step, found), folder / "graph.json.gz")
+    save(measured_graph(step, measured), folder / "graph.json.gz")
 
 
 def plan(folder: Path, memory: int, seconds: float) -> None:
@@ -151,10 +151,10 @@ def plan(folder: Path, memory: int, seconds: float) -> None:
         _say(f"{folder.name}, {kind}: {result.status}")
     (folder / "plans").mkdir(exist_ok=True)
     names = []
-    for number, (kind, found) in enumerate(plans.items()):
-        if found is not None:
+    for number, (kind, made) in enumerate(plans.items()):
+        if made is not None:
             names.append([kind, f"{number:02}.json.gz"])
-            save(found, folder / "plans" / names[-1][1])
+            save(made, folder / "plans" / names[-1][1])
     (folder / "plans.json").write_text(json.dumps(names, indent=1) + "\n")
 
 
@@ -189,13 +189,13 @@ def run(folder: Path, memory: int, device: str, iterations: int, done: set[str])
             yield {**common, **own, "allocated_peak": peak, "measured_ns": eager.measured_ns}
 
 
-def _carried_out(step: Any, found: Plan, graph: Graph, iterations: int, memory: int) -> Row:
+def _carried_out(step: Any, plan: Plan, graph: Graph, iterations: int, memory: int) -> Row:
     """Return what is predicted and measured of a plan; its own fields of a row."""
     import torch
 
     from ..instances.torch_import.running.run import run_plan
 
-    carried_out = partial(run_plan, step, found, graph, iterations=iterations)
+    carried_out = partial(run_plan, step, plan, graph, iterations=iterations)
     fits = "yes"
     try:
         seen = carried_out(cap=memory)
@@ -204,13 +204,13 @@ def _carried_out(step: Any, found: Plan, graph: Graph, iterations: int, memory: 
         seen = None
     if seen is None:  # not in the handler, whose error holds on to what had been allocated
         seen = carried_out()
-    fast, verdict = found.machine.tiers[0].name, verify(graph, found)
+    fast, verdict = plan.machine.tiers[0].name, verify(graph, plan)
     if seen.allocated_peak is None and seen.measured_peaks[fast] > memory:  # the CPU, which has no cap
         fits = "no"
     return {
         "fits": fits,
         "iterations": iterations,
-        "copies": len(found.copies),
+        "copies": len(plan.copies),
         "recomputed": verdict.recomputed,
         "predicted_peak": seen.predicted_peaks[fast],
         "measured_peak": seen.measured_peaks[fast],

@@ -20,11 +20,11 @@ RunFunction = Callable[[Any, Context], Any]
 
 def run_method(run: RunFunction, problem: Any, context: Context) -> Outcome:
     """Run a method; what it returns, if it is no `Outcome`, is its last answer."""
-    found = run(problem, context)
-    if isinstance(found, Outcome):
-        return found
-    if found is not None:
-        context.offer(found)
+    outcome = run(problem, context)
+    if isinstance(outcome, Outcome):
+        return outcome
+    if outcome is not None:
+        context.offer(outcome)
     return Outcome()
 
 

@@ -105,20 +105,20 @@ def registered() -> Registered:
     """Load the methods of users beside those of the suite."""
     from importlib.metadata import entry_points
 
-    found = {(m.problem, m.name): m for m in METHODS}
+    known = {(m.problem, m.name): m for m in METHODS}
     faults = {}
     for entry in sorted(entry_points(group="lowtide.methods"), key=lambda e: e.name):
         try:
             method = _method_of(entry)
-            if (method.problem, method.name) in found:
+            if (method.problem, method.name) in known:
                 raise UsageError(
                     f"found a second method {method.name!r} for {method.problem}, expected a new name"
                 )
         except UsageError as error:
             faults[entry.name] = f"entry point {entry.name} = {entry.value}: {error}"
         else:
-            found[method.problem, method.name] = method
-    return Registered(tuple(found.values()), faults)
+            known[method.problem, method.name] = method
+    return Registered(tuple(known.values()), faults)
 
 
 def _method_of(entry: EntryPoint) -> Method:

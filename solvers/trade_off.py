@@ -68,7 +68,7 @@ def sweep_memory(
         raise UsageError(f"sweep of memory: found {points!r} points, expected an integer >= {FEWEST}")
     kinds = tuple(room.problem for room in ROOMS.values() if room.trade_off)
     check_type(problem, kinds, "sweep of memory, problem")
-    found: TradeOff = load(room_of(problem).trade_off)(
+    curve: TradeOff = load(room_of(problem).trade_off)(
         problem,
         points,
         method=method,
@@ -79,4 +79,4 @@ def sweep_memory(
         options=options,
         progress=progress,
     )
-    return found
+    return curve

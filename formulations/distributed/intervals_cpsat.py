@@ -135,12 +135,12 @@ def build(
     model.name = f"makespan_in_ticks_of_{data.tick}_ns"
     C = model.new_int_var(lower, max(horizon, lower), "C")
     built = DistributedModel(model=model, data=data, horizon=horizon, makespan=C)
-    for i, some in enumerate(data.alternatives):
-        least = min(a.duration for a in some)
+    for i, choices in enumerate(data.alternatives):
+        least = min(a.duration for a in choices)
         latest = max(horizon - data.tail[i] - least, data.head[i])
         built.start.append(model.new_int_var(data.head[i], latest, f"S{i}"))
         built.end.append(model.new_int_var(0, max(horizon - data.tail[i], latest), f"E{i}"))
-        built.takes.append([model.new_bool_var(f"z{i}_{a}") for a in range(len(some))])
+        built.takes.append([model.new_bool_var(f"z{i}_{a}") for a in range(len(choices))])
         built.on.append({m: model.new_bool_var(f"u{i}_{m}") for m in data.memories(i)})
     for y, value in enumerate(data.sent):
         goes = {m for i in value.readers for m in data.memories(i)}
@@ -172,12 +172,12 @@ def build(
 def _one_alternative(built: DistributedModel) -> None:
     """Constraint 1: each op takes one alternative, its time, and its memory."""
     data, model = built.data, built.model
-    for i, some in enumerate(data.alternatives):
+    for i, choices in enumerate(data.alternatives):
         model.add_exactly_one(built.takes[i])
-        taken = sum(a.duration * z for a, z in zip(some, built.takes[i], strict=True))
+        taken = sum(a.duration * z for a, z in zip(choices, built.takes[i], strict=True))
         model.add(built.end[i] == built.start[i] + taken)
         for m, on in built.on[i].items():
-            ways = [z for a, z in zip(some, built.takes[i], strict=True) if data.memory_of[a.kind] == m]
+            ways = [z for a, z in zip(choices, built.takes[i], strict=True) if data.memory_of[a.kind] == m]
             model.add(sum(ways) == on)
 
 

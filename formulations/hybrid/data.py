@@ -88,8 +88,8 @@ def hybrid_data(problem: Hybrid) -> HybridData:
 
 def _derived(problem: Hybrid) -> HybridData:
     graph = problem.graph
-    found = [(v.writer, i, v.tensor) for v in values_of(graph) for i in v.readers if v.writer is not None]
-    arcs = tuple((u, v) for u, v, _ in found)
+    sent = [(v.writer, i, v.tensor) for v in values_of(graph) for i in v.readers if v.writer is not None]
+    arcs = tuple((u, v) for u, v, _ in sent)
     behind = [{*op.after} for op in graph.ops]
     for u, v in arcs:
         behind[v].add(u)
@@ -103,7 +103,7 @@ def _derived(problem: Hybrid) -> HybridData:
             problem,
             t,
             [[m for m, some in enumerate(rows) if f"t{t}" in some] for rows in kinds],
-            found,
+            sent,
             divisors,
         )
         for t in sorted(degrees)

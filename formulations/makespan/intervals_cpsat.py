@@ -118,15 +118,15 @@ def build(
     model = cp_model.CpModel()
     model.name = model_name(data)
     built = MakespanModel(model=model, data=data, horizon=horizon, form=form)
-    for i, some in enumerate(data.alternatives):
+    for i, choices in enumerate(data.alternatives):
         tick()
         latest = max(horizon - data.tail[i] - data.duration[i], data.head[i])
         built.start.append(model.new_int_var(data.head[i], latest, f"S{i}"))
-        if len(some) == 1:
+        if len(choices) == 1:
             built.takes.append([])
             built.end.append(built.start[i] + data.duration[i])
         else:
-            built.takes.append([model.new_bool_var(f"z{i}_{k}") for k in range(len(some))])
+            built.takes.append([model.new_bool_var(f"z{i}_{k}") for k in range(len(choices))])
             built.end.append(model.new_int_var(0, max(horizon - data.tail[i], latest), f"E{i}"))
     built.makespan = model.new_int_var(lower, max(horizon, lower), "C")
     for x in data.bytes.lifetimes:
@@ -166,14 +166,14 @@ def _processors(built: MakespanModel) -> None:
     model = built.model
     if len(built.data.counts) > 1 and built.data.processors < built.data.n:
         runs = []
-        for i, some in enumerate(built.data.alternatives):
-            size = model.new_int_var(built.data.duration[i], max(a.duration for a in some), f"W{i}")
+        for i, choices in enumerate(built.data.alternatives):
+            size = model.new_int_var(built.data.duration[i], max(a.duration for a in choices), f"W{i}")
             runs.append(model.new_interval_var(built.start[i], size, built.end[i], f"run {i}"))
         model.add_cumulative(runs, [1] * len(runs), built.data.processors)
     for kind, count in enumerate(built.data.counts):
         runs = []
-        for i, some in enumerate(built.data.alternatives):
-            for k, a in enumerate(some):
+        for i, choices in enumerate(built.data.alternatives):
+            for k, a in enumerate(choices):
                 if a.kind == kind and built.takes[i]:
                     name = f"run {i} as {k}"
                     runs.append(
@@ -235,11 +235,11 @@ def _lives(built: MakespanModel) -> list[_LiveInterval]:
         else:
             _, end = next(died)
         lives.append(_LiveInterval(0 if x.born is None else built.start[x.born], end, x.nbytes))
-    for i, some in enumerate(built.data.alternatives):
-        least = min(a.workspace for a in some)
+    for i, choices in enumerate(built.data.alternatives):
+        least = min(a.workspace for a in choices)
         if least:
             lives.append(_LiveInterval(built.start[i], built.end[i], least))
-        for k, a in enumerate(some):
+        for k, a in enumerate(choices):
             if a.workspace > least:
                 end = built.start[i] + a.duration
                 lives.append(_LiveInterval(built.start[i], end, a.workspace - least, built.takes[i][k]))

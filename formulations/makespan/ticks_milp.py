@@ -110,10 +110,10 @@ class MakespanMilp:
 
     def ended(self, i: int, tick: int) -> WeightedSum:
         """Return f; 1 where (2) says so."""
-        some = self.data.alternatives[i]
+        choices = self.data.alternatives[i]
         if tick >= self.horizon - self.data.tail[i]:
             return WeightedSum(constant=1)
-        return sum((self.begun(i, a, tick - x.duration) for a, x in enumerate(some)), start=WeightedSum())
+        return sum((self.begun(i, a, tick - x.duration) for a, x in enumerate(choices)), start=WeightedSum())
 
     def runs(self, i: int, a: int, tick: int) -> WeightedSum:
         """Return whether op i runs in alternative a during a tick."""
@@ -298,10 +298,10 @@ def memory_suffices(built: MakespanMilp) -> None:
 
     def rule(_: Any, tick: int) -> Any:
         live = WeightedSum(constant=data.bytes.base + begins.get(None, 0))
-        for i, some in enumerate(data.alternatives):
+        for i, choices in enumerate(data.alternatives):
             if i in begins:
                 live += built.started(i, tick).times(begins[i])
-            for a, x in enumerate(some):
+            for a, x in enumerate(choices):
                 if x.workspace:
                     live += built.runs(i, a, tick).times(x.workspace)
         for death, nbytes in ends.items():
@@ -362,10 +362,10 @@ def _hint(built: MakespanMilp, hint: Sequence[int]) -> None:
 def decode(built: MakespanMilp, value: Callable[[Any], float]) -> tuple[int, ...]:
     """Return the start of each op of a solution, in ns; where ops have a choice, then their alternatives."""
     starts, chosen = [0] * built.data.n, [0] * built.data.n
-    found = set()
+    running = set()
     for (i, a, tick), variable in built.model.begun.items():
-        if i not in found and value(variable) > 0.5:
-            found.add(i)
+        if i not in running and value(variable) > 0.5:
+            running.add(i)
             starts[i], chosen[i] = tick * built.data.tick, a
     if all(len(some) == 1 for some in built.data.alternatives):
         return tuple(starts)

@@ -103,17 +103,17 @@ def shares(built: CutMaster, waiting: Waiting, written: Mapping[int, int]) -> tu
     written
         By part: units that are written of it in the solution that the cut rules out; only the rest waits.
     """
-    found = []
+    parts = []
     for v, nbytes in waiting.items():
         left = nbytes // built.data.unit
         for j in built.parts[v]:
             s = min(left, built.size[j] - written.get(j, 0))
             if s:
-                found.append((j, s))
+                parts.append((j, s))
                 left -= s
         if left:
             raise ValueError(f"cut: found {left} units of node {v} beyond what waits")
-    return tuple(found)
+    return tuple(parts)
 
 
 def add_cut(built: CutMaster, parts: Sequence[tuple[int, int]], gain: int) -> None:
@@ -123,12 +123,12 @@ def add_cut(built: CutMaster, parts: Sequence[tuple[int, int]], gain: int) -> No
 
 def part_bytes(built: CutMaster, written: Sequence[int]) -> list[int]:
     """Return the bytes that are written of each part, from those of each file; no more than the file has."""
-    data, found = built.data, [0] * len(built.size)
+    data, of_parts = built.data, [0] * len(built.size)
     for v, parts in enumerate(built.parts):
         nbytes = [min(written[k], data.size[k]) for k in data.files_of[v]]
         for j, some in zip(parts, nbytes if data.whole else [sum(nbytes)], strict=False):
-            found[j] = some
-    return found
+            of_parts[j] = some
+    return of_parts
 
 
 def is_met(built: CutMaster, parts: Sequence[tuple[int, int]], gain: int, by_part: Sequence[int]) -> bool:
@@ -164,14 +164,14 @@ def decode(built: CutMaster, value: Callable[[Any], int]) -> dict[int, int]:
 
 def file_bytes(built: CutMaster, written: Mapping[int, int]) -> list[int]:
     """Return the bytes that are written of each file."""
-    data, found = built.data, [0] * len(built.data.size)
+    data, nbytes = built.data, [0] * len(built.data.size)
     for v, parts in enumerate(built.parts):
         if data.whole:
             for k, j in zip(data.files_of[v] if parts else (), parts, strict=True):
-                found[k] = written.get(j, 0) * data.unit
+                nbytes[k] = written.get(j, 0) * data.unit
             continue
         left = sum(written.get(j, 0) for j in parts) * data.unit
         for k in data.files_of[v]:
-            found[k] = min(left, data.size[k])
-            left -= found[k]
-    return found
+            nbytes[k] = min(left, data.size[k])
+            left -= nbytes[k]
+    return nbytes

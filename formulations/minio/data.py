@@ -66,10 +66,10 @@ class MinIOData:
     @cached_property
     def files_of(self) -> tuple[tuple[int, ...], ...]:
         """By node: its files."""
-        found: list[list[int]] = [[] for _ in self.parent]
+        files: list[list[int]] = [[] for _ in self.parent]
         for k, u in enumerate(self.maker):
-            found[u].append(k)
-        return tuple(map(tuple, found))
+            files[u].append(k)
+        return tuple(map(tuple, files))
 
     @cached_property
     def out(self) -> tuple[int, ...]:
@@ -79,10 +79,10 @@ class MinIOData:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """By node, ascending."""
-        found: list[list[int]] = [[] for _ in self.parent]
+        children: list[list[int]] = [[] for _ in self.parent]
         for v, above in enumerate(self.parent[:-1]):
-            found[above].append(v)
-        return tuple(map(tuple, found))
+            children[above].append(v)
+        return tuple(map(tuple, children))
 
     @cached_property
     def unit(self) -> int:

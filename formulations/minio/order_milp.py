@@ -65,33 +65,33 @@ def demands(data: MinIOData, order: Sequence[int]) -> list[Demand]:
     [Demand(files=(0,), nbytes=2)]
     """
     waiting: dict[int, None] = {}
-    held, found = 0, []
+    held, listed = 0, []
     for v in order:
         for child in data.children[v]:
             for k in data.files_of[child]:
                 del waiting[k]
                 held -= data.size[k]
         if (nbytes := held + data.need[v] - data.memory) > 0:
-            found.append(Demand(files=tuple(waiting), nbytes=nbytes))
+            listed.append(Demand(files=tuple(waiting), nbytes=nbytes))
         for k in data.files_of[v]:
             waiting[k] = None
             held += data.size[k]
-    return found
+    return listed
 
 
-def size(some: Sequence[Demand]) -> ModelSize:
+def size(rows: Sequence[Demand]) -> ModelSize:
     """Return the counts of the model."""
-    files = {k for demand in some for k in demand.files}
-    terms = sum(len(demand.files) for demand in some)
-    return ModelSize(variables=len(files), constraints=len(some), terms=terms + len(files))
+    files = {k for demand in rows for k in demand.files}
+    terms = sum(len(demand.files) for demand in rows)
+    return ModelSize(variables=len(files), constraints=len(rows), terms=terms + len(files))
 
 
 def build(data: MinIOData, order: Sequence[int]) -> OrderModel:
     """Return the model of an order; its objective is in units."""
     import pyomo.environ as pyo
 
-    unit, some = data.unit, demands(data, order)
-    files = sorted({k for demand in some for k in demand.files})
+    unit, rows = data.unit, demands(data, order)
+    files = sorted({k for demand in rows for k in demand.files})
     with silent_pyomo():
         model = pyo.ConcreteModel()
         if data.whole:
@@ -100,12 +100,12 @@ def build(data: MinIOData, order: Sequence[int]) -> OrderModel:
             model.z = pyo.Var(files, bounds=lambda _, k: (0, data.size[k] // unit))
         weight = {k: data.size[k] // unit if data.whole else 1 for k in files}
         model.rows = pyo.ConstraintList()
-        for demand in some:
+        for demand in rows:
             body = linear([model.z[k] for k in demand.files], [weight[k] for k in demand.files])
             model.rows.add((-(-demand.nbytes // unit), body, None))  # (1)
         model.objective = pyo.Objective(expr=linear([model.z[k] for k in files], [weight[k] for k in files]))
     return OrderModel(
-        model=model, data=data, order=order, demands=some, variables={k: model.z[k] for k in files}
+        model=model, data=data, order=order, demands=rows, variables={k: model.z[k] for k in files}
     )
 
 

@@ -127,11 +127,11 @@ def offsets_data(buffers: Buffers) -> tuple[OffsetsData, ...]:
             by_pool.setdefault(b.pool, []).append(i)
     positions = {b.id: i for i, b in enumerate(buffers.buffers)} if buffers.inplace else {}
     pairs = [(positions[a], positions[b]) for a, b in buffers.inplace]
-    found = []
+    parts = []
     for pool in sorted(by_pool):
         for numbers in _stretches(buffers.buffers, by_pool[pool]):
-            found.append(_part(buffers, pool, numbers, pairs))
-    return tuple(found)
+            parts.append(_part(buffers, pool, numbers, pairs))
+    return tuple(parts)
 
 
 def _stretches(buffers: Sequence[Buffer], numbers: list[int]) -> Iterable[list[int]]:
@@ -223,11 +223,11 @@ def _in_sections(cuts: Integers, begin: Any, end: Any) -> tuple[Integers, Intege
 
 def greatest_load(data: OffsetsData) -> Integers:
     """Return, by buffer, the greatest load of a section of its lifetime."""
-    found = np.empty(data.count, dtype=np.int64)
+    greatest = np.empty(data.count, dtype=np.int64)
     steps = np.floor(np.log2(data.last - data.first)).astype(np.int64)
     best = data.load  # over 2 ** step sections from each on
     for step in range(int(steps.max(initial=0)) + 1):
         chosen = np.flatnonzero(steps == step)
-        found[chosen] = np.maximum(best[data.first[chosen]], best[data.last[chosen] - (1 << step)])
+        greatest[chosen] = np.maximum(best[data.first[chosen]], best[data.last[chosen] - (1 << step)])
         best = np.maximum(best[: -(1 << step)], best[1 << step :])
-    return found
+    return greatest

@@ -55,10 +55,10 @@ def forbidden_differences(data: OffsetsData, among: Integers | None = None) -> d
     >>> data.unit, forbidden_differences(data)
     (2, {(0, 1): [(-2, 1)]})
     """
-    found: dict[Pair, list[Range]] = {}
+    ranges_of: dict[Pair, list[Range]] = {}
     for i, j, first, last in forbidden_rows(data, among).T.tolist():
-        found.setdefault((i, j), []).append((first, last))
-    return found
+        ranges_of.setdefault((i, j), []).append((first, last))
+    return ranges_of
 
 
 def forbidden_rows(data: OffsetsData, among: Integers | None = None) -> Integers:
@@ -91,19 +91,19 @@ def forbidden_rows(data: OffsetsData, among: Integers | None = None) -> Integers
 
 def allowed_differences(forbidden: Iterable[Range], low: int, high: int, *, inplace: bool) -> list[Range]:
     """Return the ranges of [low, high] that are not forbidden; with 0, if `inplace`, wherever it is."""
-    found: list[Range] = []
+    allowed: list[Range] = []
     reached = low
     for first, last in forbidden:
         if reached < first:
-            found.append((reached, min(first - 1, high)))
+            allowed.append((reached, min(first - 1, high)))
         if inplace and first <= 0 <= last and low <= 0 <= high:
-            found.append((0, 0))
+            allowed.append((0, 0))
         reached = max(reached, last + 1)
         if reached > high:
             break
     if reached <= high:
-        found.append((reached, high))
-    return [(first, last) for first, last in found if first <= last]
+        allowed.append((reached, high))
+    return [(first, last) for first, last in allowed if first <= last]
 
 
 def live_pairs(data: OffsetsData) -> set[Pair]:
@@ -144,17 +144,17 @@ def groups(data: OffsetsData) -> tuple[list[Integers], dict[Pair, list[Range]]]:
             if not colour & friends[i]:
                 colour.add(i)
     single = np.setdiff1d(np.arange(data.count), paired)
-    found = []
+    groups = []
     for k, colour in enumerate(colours):
         members = np.array(sorted(colour), dtype=np.int64)
         others = single if k == 0 else single[_meets(data, single, members)]
-        found.append(np.union1d(others, members))
+        groups.append(np.union1d(others, members))
     own = {
         (a, b): ranges
         for (a, b), ranges in forbidden_differences(data, np.array(paired)).items()
         if not any(a in colour and b in colour for colour in colours)
     }
-    return found, own
+    return groups, own
 
 
 def stacked_height(data: OffsetsData) -> int:
@@ -214,17 +214,17 @@ def rectangle_owners(data: OffsetsData) -> Integers:
 
 
 def _merged(ranges: list[Range]) -> list[Range]:
-    found: list[Range] = []
+    merged: list[Range] = []
     for low, high in sorted(ranges):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
-            found.append((low, high))
-    return found
+            merged.append((low, high))
+    return merged
 
 
-def _meets(data: OffsetsData, some: Integers, others: Integers) -> Integers:
-    """Return which of `some` are alive in a section with one of `others`."""
+def _meets(data: OffsetsData, one: Integers, others: Integers) -> Integers:
+    """Return which of `one` are alive in a section with one of `others`."""
     owner = rectangle_owners(data)
     theirs = np.isin(owner, others)
     change = np.zeros(data.sections + 1, dtype=np.int64)
@@ -232,4 +232,4 @@ def _meets(data: OffsetsData, some: Integers, others: Integers) -> Integers:
     np.subtract.at(change, data.rect_last[theirs], 1)
     busy = np.concatenate(([0], np.cumsum(np.cumsum(change)[:-1] > 0)))
     touched = np.unique(owner[busy[data.rect_last] > busy[data.rect_first]])
-    return np.flatnonzero(np.isin(some, touched))
+    return np.flatnonzero(np.isin(one, touched))

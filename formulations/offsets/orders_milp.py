@@ -159,13 +159,13 @@ def _positions(
 ) -> dict[Pair, list[Range]]:
     inplace = {(min(a, b), max(a, b)) for a, b in data.inplace.tolist()}
     above = {pair: twin_step(data, alike[0]) for alike in twins(data) for pair in pairwise(alike)}
-    found = {}
+    position = {}
     for (i, j), forbidden in forbidden_differences(data).items():
         tick()
         low, high = ranges[j][0] - ranges[i][1], ranges[j][1] - ranges[i][0]
         low = max(low, above.get((i, j), low))
-        found[i, j] = allowed_differences(forbidden, low, high, inplace=(i, j) in inplace)
-    return found
+        position[i, j] = allowed_differences(forbidden, low, high, inplace=(i, j) in inplace)
+    return position
 
 
 def offsets_aligned(built: OffsetsMilp, tick: Callable[[], None]) -> None:

@@ -136,17 +136,17 @@ def values_of(at: LoadModel, split: Split) -> dict[Name, int]:
             free.remove(slot[s])
     stage = [split.stage[some[0]] for some in data.members]
     on = [slot[s] for s in stage]
-    found = at.problem.verdict(split)
+    verdict = at.problem.verdict(split)
     values: dict[Name, int] = {}
     left: list[int] = []
     for c, d in enumerate(on):
         ready = max((left[b] for b in data.before[c]), default=0)
-        left.append(ready + (on_host(at, c) or 0) if d == host(at) else found.ends[stage[c]])
+        left.append(ready + (on_host(at, c) or 0) if d == host(at) else verdict.ends[stage[c]])
         values["x", c, d], values["F", c, 0] = 1, left[c]
         values.update({("h", t, d): 1 for t in data.held[c] if d != host(at)})
         if d != host(at):
-            load = found.loads[stage[c]]
-            values["L", d, 0], values["S", d, 0] = load, found.ends[stage[c]] - load
+            load = verdict.loads[stage[c]]
+            values["L", d, 0], values["S", d, 0] = load, verdict.ends[stage[c]] - load
     for n, v in enumerate(data.passed):
         away = {on[r] for r in v.readers} - {on[v.writer]}
         values.update({("i", n, d): 1 for d in away if d != host(at)})

@@ -49,7 +49,7 @@ def lower_bound(problem: Pipeline) -> Bound:
         later = around[s + 1] + 2 * c[s] if s + 1 < n else 0
         around[s] = stages[s].forward + stages[s].backward + later
     makespan = problem.objective == "makespan"
-    found = [
+    bounds = [
         Bound(makespan * ahead[s] + around[s] + x.weight, "one micro-batch") for s, x in enumerate(stages)
     ]
     for chunk, room in zip(problem.line.chunks, problem.room, strict=True):
@@ -60,8 +60,8 @@ def lower_bound(problem: Pipeline) -> Bound:
             if not any(x.weight for _, x in mine):
                 tail = min(back[s] + (stages[0].weight if s else 0) for s in chunk)
         busy = m * sum(x.forward + x.backward + x.weight for _, x in mine)
-        found.append(Bound(head + busy + tail, "busiest device"))
+        bounds.append(Bound(head + busy + tail, "busiest device"))
         if room is not None and room > 0:
             held = sum(x.activation * around[s] + x.kept * x.weight for s, x in mine)
-            found.append(Bound(head - (-m * held // room) + tail, "memory of a device"))
-    return max(found)
+            bounds.append(Bound(head - (-m * held // room) + tail, "memory of a device"))
+    return max(bounds)

@@ -62,10 +62,10 @@ def chunks_bound(asked: Joint) -> int | None:
     ahead = [*accumulate((x.forward for x in layers), initial=0)]
     behind = [*accumulate(back, initial=0)]
     whole = ahead[-1] + behind[-1]
-    found = [whole + 2 * (p - 1) * c]
+    bounds = [whole + 2 * (p - 1) * c]
     for i, x in enumerate(layers):
         least = min(way.backward + way.weight for way in x.ways)
-        found += [ahead[i] + m * (x.forward + least), ahead[i] + m * (x.forward + back[i]) + behind[i]]
+        bounds += [ahead[i] + m * (x.forward + least), ahead[i] + m * (x.forward + back[i]) + behind[i]]
     free = None if asked.memory is None else p * asked.memory - sum(x.states for x in layers)
     if free is not None and free < 0:
         return None
@@ -79,8 +79,8 @@ def chunks_bound(asked: Joint) -> int | None:
                 down * x.forward + min(down * time + up * stay * nbytes for time, nbytes in some)
                 for x, some, stay in zip(layers, options, stays, strict=True)
             )
-            found.append(-(-(m * work + down * idle) // (p * down + up * (free or 0))))
-    return max(found)
+            bounds.append(-(-(m * work + down * idle) // (p * down + up * (free or 0))))
+    return max(bounds)
 
 
 def _options(x: Layer, split: bool) -> Iterator[tuple[int, int]]:
@@ -92,9 +92,9 @@ def _options(x: Layer, split: bool) -> Iterator[tuple[int, int]]:
 
 def _rates(options: list[list[tuple[int, int]]], stays: list[int]) -> set[Fraction]:
     """Return 0 and the weights at which two ways of a layer cost the same."""
-    found = {Fraction(0)}
+    rates = {Fraction(0)}
     for some, stay in zip(options, stays, strict=True):
         for (time, nbytes), (later, fewer) in permutations(some, 2):
             if nbytes > fewer and later > time and stay:
-                found.add(Fraction(later - time, stay * (nbytes - fewer)))
-    return found
+                rates.add(Fraction(later - time, stay * (nbytes - fewer)))
+    return rates

@@ -123,14 +123,14 @@ class _Data:
         behind: dict[int, int] = {count: 0}
         later = [behind]  # by stage: by its first layer, the least time of B from there on
         for s in reversed(range(p)):
-            found: dict[int, int] = {}
+            possible: dict[int, int] = {}
             for i in range(s, count):
                 for j, rest in behind.items():
                     if i < j and (i == 0) == (s == 0):
                         back = self._back(s, i, j, most, self.back[i] + s * c, rest)
                         if back is not None:
-                            found[i] = min(found.get(i, back + rest), back + rest)
-            behind = found
+                            possible[i] = min(possible.get(i, back + rest), back + rest)
+            behind = possible
             later.append(behind)
         ahead = {0: 0}
         for s in range(p):

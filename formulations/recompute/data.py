@@ -124,11 +124,11 @@ class RecomputeData:
     @cached_property
     def fresh(self) -> tuple[int, ...]:
         """By op, the units of a run beyond those of what it reads: what it leaves elsewhere, workspace."""
-        found = []
+        fresh = []
         for i in range(self.n):
             own = {self.values[u].tensor for u in self.reads[i]}
-            found.append(sum(self.sizes[u] for u in self.writes[i] if self.values[u].tensor not in own))
-        return tuple(a + b for a, b in zip(found, self.workspace, strict=True))
+            fresh.append(sum(self.sizes[u] for u in self.writes[i] if self.values[u].tensor not in own))
+        return tuple(a + b for a, b in zip(fresh, self.workspace, strict=True))
 
     @cached_property
     def inputs(self) -> tuple[tuple[int, ...], ...]:
@@ -140,13 +140,13 @@ class RecomputeData:
     @cached_property
     def ancestors(self) -> tuple[int, ...]:
         """By op, a bit set of the ops that run before it runs first, itself among them."""
-        found: list[int] = []
+        masks: list[int] = []
         for i in range(self.n):
             bits = 1 << i
             for j in (*self.inputs[i], *self.after[i]):
-                bits |= found[j]
-            found.append(bits)
-        return tuple(found)
+                bits |= masks[j]
+            masks.append(bits)
+        return tuple(masks)
 
     @cached_property
     def useful(self) -> tuple[int, ...]:
@@ -154,27 +154,27 @@ class RecomputeData:
 
         A run serves the readers of what it leaves, and what these serve, and the end if that is final.
         """
-        found = [-1] * self.n
+        places = [-1] * self.n
         for i in range(self.n - 1, -1, -1):
             for u in self.writes[i]:
                 if self.values[u].final:
-                    found[i] = self.n
+                    places[i] = self.n
                 for j in self.values[u].readers:
-                    found[i] = max(found[i], j, found[j])
-        return tuple(found)
+                    places[i] = max(places[i], j, places[j])
+        return tuple(places)
 
     @cached_property
     def footprint(self) -> tuple[int, ...]:
         """By op, the units that a run of it takes: operands and workspace, as the accounting has them."""
-        found = []
+        nbytes = []
         for i in range(self.n):
             read = {self.values[u].tensor: self.values[u].nbytes for u in self.reads[i]}
             written = {self.values[u].tensor: self.values[u].nbytes for u in self.writes[i]}
             if self.in_place:
-                found.append(max(sum(read.values()), sum(written.values()) + self.workspace[i]))
+                nbytes.append(max(sum(read.values()), sum(written.values()) + self.workspace[i]))
             else:
-                found.append(sum({**read, **written}.values()) + self.workspace[i])
-        return tuple(found)
+                nbytes.append(sum({**read, **written}.values()) + self.workspace[i])
+        return tuple(nbytes)
 
     def ns(self, ticks: int) -> int:
         """Return the nanoseconds of ticks."""
@@ -273,15 +273,15 @@ def in_ns(data: RecomputeData) -> RecomputeData:
 
 def _histories(graph: Graph) -> list[tuple[tuple[int | None, tuple[int, ...]], ...]]:
     """Return of each tensor its versions: the writer of each, and its readers."""
-    found: list[list[tuple[int | None, list[int]]]] = [
+    histories: list[list[tuple[int | None, list[int]]]] = [
         [(None, [])] if tensor.initial else [] for tensor in graph.tensors
     ]
     for i, op in enumerate(graph.ops):
         for t in op.reads:
-            found[t][-1][1].append(i)
+            histories[t][-1][1].append(i)
         for t in op.writes:
-            found[t].append((i, []))
-    return [tuple((writer, tuple(readers)) for writer, readers in versions) for versions in found]
+            histories[t].append((i, []))
+    return [tuple((writer, tuple(readers)) for writer, readers in versions) for versions in histories]
 
 
 def model_name(data: RecomputeData) -> str:

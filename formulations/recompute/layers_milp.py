@@ -153,17 +153,17 @@ class LayersModel:
 def places_of(data: Layers) -> list[LayerPlace]:
     """Return the places as they come."""
     middle = len(data.layers) - 1
-    found = [LayerPlace(j, middle, False) for j in range(middle + 1)]
+    places = [LayerPlace(j, middle, False) for j in range(middle + 1)]
     for k in reversed(range(middle)):
         wanted = {u for layer in data.layers[: k + 1] for option in layer.options for u in option.needs}
-        some = []
+        turns = []
         for j in reversed(range(middle)):
             layer = data.layers[j]
             if layer.until <= k and (j <= k or not wanted.isdisjoint(layer.leaves)):
                 wanted |= layer.reads
-                some.append(LayerPlace(j, k, False))
-        found += [*reversed(some), LayerPlace(k, k, True)]
-    return found
+                turns.append(LayerPlace(j, k, False))
+        places += [*reversed(turns), LayerPlace(k, k, True)]
+    return places
 
 
 def size(data: Layers) -> ModelSize:
@@ -247,7 +247,7 @@ def _place(
     """Add rows (2) to (5) of a place."""
     model, data, middle = built.model, built.data, len(built.data.layers) - 1
     layer, chosen = data.layers[p.layer], built.chosen[p.layer]
-    found = _found(layer, p.is_back)
+    reads = _found(layer, p.is_back)
     leaves = frozenset[int]() if p.is_back else layer.leaves
     mine = [(o, x) for (o, k), x in chosen.items() if p.is_back or k == p.turn]
     # A run is a sum of variables and numbers.
@@ -264,7 +264,7 @@ def _place(
         y = built.swept[p.layer, p.turn]
         run.append((1, y))
         inside.append((layer.sweep * scale, y))
-    for u in sorted(found):  # (2)
+    for u in sorted(reads):  # (2)
         need = run if not p.is_back else [(1, x) for o, x in mine if u in layer.options[o].needs]
         at_most(model.finds_what_it_reads, [*need, (-1, there[u])], 0)
     during = dict(there)
@@ -284,7 +284,7 @@ def _place(
     ]
     values = [(weights[u], item) for u, item in during.items()]
     at_most(model.memory_suffices, [*values, *saved, *inside], (data.memory - beside) * scale)  # (5)
-    for u in sorted(found | leaves):  # (3)
+    for u in sorted(reads | leaves):  # (3)
         source = [(-1, there[u]), *((-w, x) for w, x in run if u in leaves)]
         if u in data.final and u in leaves:
             there[u] = 1
@@ -303,12 +303,12 @@ def _is_between(j: int, k: int, p: LayerPlace) -> bool:
 
 def decode(built: LayersModel, value: Callable[[Any], float]) -> list[LayerStep]:
     """Return what runs, in time."""
-    middle, found = len(built.data.layers) - 1, list[LayerStep]()
+    middle, steps = len(built.data.layers) - 1, list[LayerStep]()
     for p in built.places:
         some = built.chosen[p.layer].items()
         mine = [o for (o, k), x in some if (p.is_back or k == p.turn) and value(x) > 0.5]
         first = p.turn == middle
         swept = first if p.is_back or first else value(built.swept[p.layer, p.turn]) > 0.5
         if mine or swept:
-            found.append(LayerStep(p.layer, p.turn, mine[0] if mine else None, p.is_back))
-    return found
+            steps.append(LayerStep(p.layer, p.turn, mine[0] if mine else None, p.is_back))
+    return steps

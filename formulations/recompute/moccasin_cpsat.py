@@ -139,16 +139,16 @@ def _copies(built: MoccasinModel, most: int, tick: Tick) -> None:
         tick()
         slots = slots_of(data, i)
         built.complete = built.complete and most >= len(slots)
-        found = [OpCopy(i, 1, slots[0])]
+        copies = [OpCopy(i, 1, slots[0])]
         for c in range(1, min(most, len(slots))):
             there = model.new_bool_var(f"a {i} {c}")
             place = model.new_int_var_from_domain(cp_model.Domain.from_values(slots[c:]), f"s {i} {c}")
-            last = found[-1]
+            last = copies[-1]
             if not isinstance(last.there, int):
                 model.add_implication(there, last.there)  # (2)
             model.add(place > last.slot).only_enforce_if(there)  # (2)
-            found.append(OpCopy(i, there, place))
-        built.copies.append(found)
+            copies.append(OpCopy(i, there, place))
+        built.copies.append(copies)
 
 
 def _retentions(built: MoccasinModel, horizon: int, tick: Tick) -> None:
@@ -209,13 +209,13 @@ def _reads(built: MoccasinModel, tick: Tick) -> None:
                 owners = [OpCopy(-1, 1, -1)] if x.writer is None else built.copies[x.writer]
                 options = []
                 for c, copy in enumerate(owners):
-                    found = model.new_bool_var(f"x {k} {ck} {u} {c}")
-                    model.add(reader.slot > copy.slot).only_enforce_if(found)
-                    model.add(built.ends[u][c] >= reader.slot + to_end).only_enforce_if(found)
+                    reads = model.new_bool_var(f"x {k} {ck} {u} {c}")
+                    model.add(reader.slot > copy.slot).only_enforce_if(reads)
+                    model.add(built.ends[u][c] >= reader.slot + to_end).only_enforce_if(reads)
                     if not isinstance(copy.there, int):
-                        model.add_implication(found, copy.there)
-                    options.append(found)
-                    built.finds.append((k, ck, u, c, found))
+                        model.add_implication(reads, copy.there)
+                    options.append(reads)
+                    built.finds.append((k, ck, u, c, reads))
                 if isinstance(reader.there, int):
                     model.add_bool_or(options)
                 else:
@@ -242,7 +242,7 @@ def _hint(built: MoccasinModel, runs: Sequence[int], horizon: int) -> None:
             model.add_hint(copy.there, int(c < len(slots[i])))
             if c < len(slots[i]):
                 model.add_hint(copy.slot, slots[i][c])
-    for k, ck, u, c, found in built.finds:
+    for k, ck, u, c, reads in built.finds:
         own = {data.values[v].tensor for v in data.writes[k]}
         latest = -1
         if ck < len(slots[k]):
@@ -250,7 +250,7 @@ def _hint(built: MoccasinModel, runs: Sequence[int], horizon: int) -> None:
         if c == latest:
             to_end = 0 if data.in_place or data.values[u].tensor in own else 1
             ends[u][c] = max(ends[u][c], slots[k][ck] + to_end)
-        model.add_hint(found, int(c == latest))
+        model.add_hint(reads, int(c == latest))
     for u, x in enumerate(data.values):
         if x.final:
             ends[u][-1] = horizon
@@ -260,10 +260,10 @@ def _hint(built: MoccasinModel, runs: Sequence[int], horizon: int) -> None:
 
 def decode(built: MoccasinModel, value: Callable[[Any], int]) -> list[int]:
     """Return the ops of a solution as they run."""
-    found = []
+    runs = []
     for copies in built.copies:
         for copy in copies:
             if isinstance(copy.there, int) or value(copy.there):
                 at = copy.slot if isinstance(copy.slot, int) else value(copy.slot)
-                found.append((at, copy.op))
-    return [i for _, i in sorted(found)]
+                runs.append((at, copy.op))
+    return [i for _, i in sorted(runs)]

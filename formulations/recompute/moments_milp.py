@@ -152,11 +152,11 @@ def longest_path(data: RecomputeData) -> list[int]:
             if length[j] + 1 > length[i]:
                 length[i], back[i] = length[j] + 1, j
     i = max(range(data.n), key=lambda j: length[j])
-    found = []
+    path = []
     while i >= 0:
-        found.append(i)
+        path.append(i)
         i = back[i]
-    return found[::-1]
+    return path[::-1]
 
 
 def by_need(data: RecomputeData) -> list[int]:
@@ -317,28 +317,28 @@ def build(
 
 def _runs(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list[Any]]:
     """Return R by interval and op, a number where (1) fixes it."""
-    found: list[list[Any]] = []
+    rows: list[list[Any]] = []
     for k in range(len(moments) + 1):
         row: list[Any] = []
         for i in range(data.n):
             early = k < len(moments) and data.ancestors[i] >> moments[k] & 1
             first = k > 0 and i == moments[k - 1]
             row.append(0 if early else 1 if first else model.R.add())
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _there(model: Any, data: RecomputeData, moments: Sequence[int]) -> list[list[Any]]:
     """Return S by moment (from 0 to K + 1) and value, a number where (1) to (3) fix it."""
-    found: list[list[Any]] = [[int(x.writer is None) for x in data.values]]
+    rows: list[list[Any]] = [[int(x.writer is None) for x in data.values]]
     for p in moments:
         row: list[Any] = []
         for u, x in enumerate(data.values):
             never = x.writer is not None and data.ancestors[x.writer] >> p & 1
             row.append(0 if never else 1 if u in data.reads[p] else model.S.add())
-        found.append(row)
-    found.append([int(x.final) for x in data.values])
-    return found
+        rows.append(row)
+    rows.append([int(x.final) for x in data.values])
+    return rows
 
 
 def _back(
@@ -402,17 +402,17 @@ def _through(
     back: list[Any],
 ) -> list[Any]:
     """(4) for one interval: return H by value, 0 where the value cannot be there all through."""
-    found: list[Any] = []
+    kept: list[Any] = []
     for u, x in enumerate(data.values):
         ends = (there[u], later[u])
         if not x.nbytes or any(isinstance(s, int) and not s for s in ends):
-            found.append(0)
+            kept.append(0)
             continue
         through = model.H.add()
         again = [(-1, back[u])] if x.writer is None else [(-1, back[u]), (-1, runs[x.writer])]
         at_most(model.there_all_through, [(1, there[u]), (1, later[u]), *again, (-1, through)], 1)
-        found.append(through)
-    return found
+        kept.append(through)
+    return kept
 
 
 def values_there(built: MomentsModel, value: Callable[[Any], float]) -> list[set[int]]:

@@ -13,18 +13,18 @@ def stages_of(data: RecomputeData, runs: Sequence[int]) -> list[list[int]] | Non
 
     Within a stage the ops are put in the reference order; a schedule within the memory is what counts.
     """
-    found: list[list[int]] = [[]]
+    stages: list[list[int]] = [[]]
     for i in runs:
-        t = len(found) - 1
-        if i > t or i in found[t]:
+        t = len(stages) - 1
+        if i > t or i in stages[t]:
             return None
         if i == t or data.useful[i] >= t:
-            found[t].append(i)
+            stages[t].append(i)
         if i == t:
-            found.append([])
-    if found.pop() or len(found) < data.n:
+            stages.append([])
+    if stages.pop() or len(stages) < data.n:
         return None
-    return [sorted(stage) for stage in found]
+    return [sorted(stage) for stage in stages]
 
 
 def _needed_after(built: StagesModel, chosen: set[tuple[int, int]]) -> list[list[bool]]:
@@ -72,9 +72,9 @@ def set_values(built: StagesModel, hint: Sequence[int]) -> None:
 
 def _ascending(runs: Sequence[int]) -> list[list[int]]:
     """Return the runs cut where an op follows a larger one, or itself."""
-    found: list[list[int]] = []
+    stages: list[list[int]] = []
     for i in runs:
-        if not found or i <= found[-1][-1]:
-            found.append([])
-        found[-1].append(i)
-    return found
+        if not stages or i <= stages[-1][-1]:
+            stages.append([])
+        stages[-1].append(i)
+    return stages

@@ -346,11 +346,11 @@ def decode_paged(built: StagesModel, value: Callable[[Any], float]) -> list[Comp
         assert built.paging is not None
         return transfers(built.data, built.paging, moves, value)
 
-    found: list[Compute | Transfer] = [*moved(built.first)]
+    steps: list[Compute | Transfer] = [*moved(built.first)]
     for place in built.places:
         if isinstance(place.run, int) or value(place.run) > 0.5:
-            found += [*moved(place.before), Compute(place.op), *moved(place.behind)]
-    return found
+            steps += [*moved(place.before), Compute(place.op), *moved(place.behind)]
+    return steps
 
 
 def objective(built: StagesModel, value: Callable[[Any], float]) -> float:
@@ -362,11 +362,11 @@ def objective(built: StagesModel, value: Callable[[Any], float]) -> float:
 def kept_shares(built: StagesModel, value: Callable[[Any], float]) -> list[list[float]]:
     """Return by stage (partitioned) and value what is kept until the stage begins."""
     now = [float(x.at_start) for x in built.data.values]
-    found: list[list[float]] = []
+    shares: list[list[float]] = []
     for place in built.places:
-        if place.stage == len(found):
-            found.append(list(now))
+        if place.stage == len(shares):
+            shares.append(list(now))
         kept = dict(place.kept)
         for u in built.data.touches[place.op]:
             now[u] = value(kept[u]) if u in kept else 0.0
-    return found
+    return shares

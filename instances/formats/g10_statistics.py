@@ -169,11 +169,11 @@ def _tensors(sizes: dict[int, int], weights: set[int], kernels: list[_Kernel]) -
         for t in kernel.writes:
             first_reads.setdefault(t, False)
         read |= set(kernel.reads)
-    found = []
+    tensors = []
     for t in sorted(sizes):
         weight, initial = t in weights, first_reads.get(t, False)
         kind = "weight" if weight else "input" if initial else "activation" if t in read else "workspace"
-        found.append(
+        tensors.append(
             Tensor(name=f"t{t}", nbytes=sizes[t], kind=kind, initial=weight or initial, final=weight)
         )
-    return found
+    return tensors

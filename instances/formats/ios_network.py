@@ -149,23 +149,23 @@ def _merges(
     for group in alike.values():
         for count in range(2, min(len(group), MOST_MERGED) + 1):
             for ops in combinations(group, count):
-                some = [nodes[i] for i in ops]
-                height, width = (max(int(node["kernel"][axis]) for node in some) for axis in (0, 1))
+                merged = [nodes[i] for i in ops]
+                height, width = (max(int(node["kernel"][axis]) for node in merged) for axis in (0, 1))
                 channels, (rows, columns) = (
-                    sum(int(x["out_shape"][0]) for x in some),
-                    some[0]["out_shape"][1:],
+                    sum(int(x["out_shape"][0]) for x in merged),
+                    merged[0]["out_shape"][1:],
                 )
-                taps = int(some[0]["cin"]) * height * width
-                out_bytes = sum(int(node["out_bytes"]) for node in some)
-                moved = int(some[0]["in_bytes"]) + out_bytes + ELEMENT * channels * (taps + 1)
+                taps = int(merged[0]["cin"]) * height * width
+                out_bytes = sum(int(node["out_bytes"]) for node in merged)
+                moved = int(merged[0]["in_bytes"]) + out_bytes + ELEMENT * channels * (taps + 1)
                 share, time = roofline(out_bytes, 2 * taps * channels * int(rows) * int(columns), moved)
                 yield {"ops": [names[i] for i in ops], "duration_ns": time, "share": share}
 
 
 def _parts(data: Any) -> list[list[str]]:
     """Return the names of the nodes of each block, or of each part of a block that has parts."""
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     for block in data["blocks"]:
         parts = block.get("parts") or [[node["name"] for node in block["nodes"]]]
-        found += [[str(x) for x in part] for part in parts]
-    return found
+        groups += [[str(x) for x in part] for part in parts]
+    return groups

@@ -128,10 +128,10 @@ def buffers_from_csv(text: str, where: str = "csv", *, name: str = "") -> Buffer
             continue
         raise InstanceError(f"{where}:{lines[own]}, inplace: {fault}")
     try:
-        found = Buffers(buffers=tuple(buffers), inplace=tuple(pairs), name=name)
+        loaded = Buffers(buffers=tuple(buffers), inplace=tuple(pairs), name=name)
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
-    return found
+    return loaded
 
 
 def csv_text(buffers: Buffers, offsets: Mapping[str, int] | None = None) -> str:

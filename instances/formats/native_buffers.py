@@ -102,7 +102,7 @@ def buffers_from_dict(data: Any, where: str = "buffers") -> Buffers:
     check_object(data, _BUFFERS, where)
     check_rows(data["buffers"], _BUFFER, where, "buffer", key="id")
     try:
-        found = Buffers(
+        loaded = Buffers(
             buffers=tuple(_buffer(row) for row in data["buffers"]),
             pools=data.get("pools", {}),
             inplace=tuple((a, b) for a, b in data.get("inplace", ())),
@@ -110,7 +110,7 @@ def buffers_from_dict(data: Any, where: str = "buffers") -> Buffers:
         )
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
-    return found
+    return loaded
 
 
 def write_buffers(buffers: Buffers, path: str | os.PathLike[str]) -> None:

@@ -191,21 +191,21 @@ def _start_tiers(
     if data is None:
         return None
     tiers = [tier.name for tier in machine.tiers]
-    found = {}
-    for kind, some in data.items():
+    start = {}
+    for kind, allowed in data.items():
         if kind not in KINDS:
             raise InstanceError(f"{where}: found unknown kind {kind!r}, {nearest(kind, KINDS)}")
-        if not isinstance(some, list):
-            raise InstanceError(f"{where}, {kind}: found {show(some)}, expected a list of tiers")
-        for k, name in enumerate(some):
+        if not isinstance(allowed, list):
+            raise InstanceError(f"{where}, {kind}: found {show(allowed)}, expected a list of tiers")
+        for k, name in enumerate(allowed):
             if name not in tiers:
                 raise InstanceError(
                     f"{where}, {kind}: found {show(name)}, expected one of {', '.join(tiers)}"
                 )
-            if name in some[:k]:
+            if name in allowed[:k]:
                 raise InstanceError(f"{where}, {kind}: found tier {name!r} again, expected it once")
-        found[kind] = tuple(some)
-    return found
+        start[kind] = tuple(allowed)
+    return start
 
 
 def _with_range(row: Mapping[str, Any]) -> dict[str, Any]:

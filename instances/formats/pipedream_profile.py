@@ -56,12 +56,12 @@ def _graph(text: str, where: str, name: str) -> Graph:
             source, _, target = line.strip().partition(" -- ")
             pairs.append((source, target))
         elif line.strip():
-            found = _NODE.fullmatch(line.strip())
-            if found is None:
+            match = _NODE.fullmatch(line.strip())
+            if match is None:
                 raise ValueError(f"line {line[:60]!r}")
-            described[found[1]] = found[2]
-            numbers[found[1]] = tuple(
-                sum(map(float, part.strip("[]").split(";"))) for part in found.groups()[2:]
+            described[match[1]] = match[2]
+            numbers[match[1]] = tuple(
+                sum(map(float, part.strip("[]").split(";"))) for part in match.groups()[2:]
             )
     read = {target for _, target in pairs}
     names = [v for v in numbers if v in read or not described[v].startswith("Input")]

@@ -162,17 +162,17 @@ class _PlainDag:
 
     def _edge_size(self, edge: tuple[int, int, Mapping[str, Any]]) -> int | None:
         u, v, data = edge
-        found = _first(data, _EDGE_SIZE)
-        if found is None:
+        size = _first(data, _EDGE_SIZE)
+        if size is None:
             return None
         where = f"{self.where}: edge {self._label(u)!r} -> {self._label(v)!r}"
-        return _to_integer(found[1], 0, f"{where}, {found[0]}")
+        return _to_integer(size[1], 0, f"{where}, {size[0]}")
 
     def _integer(self, i: int, names: tuple[str, ...], least: int) -> int | None:
-        found = _first(self.attributes[i], names)
-        if found is None:
+        value = _first(self.attributes[i], names)
+        if value is None:
             return None
-        return _to_integer(found[1], least, f"{self.where}: node {self._label(i)!r}, {found[0]}")
+        return _to_integer(value[1], least, f"{self.where}: node {self._label(i)!r}, {value[0]}")
 
     def _value(self, i: int, names: tuple[str, ...]) -> Any:
         found = _first(self.attributes[i], names)

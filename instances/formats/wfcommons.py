@@ -256,7 +256,7 @@ def _graph(
 
 def _parents(tasks: list[_Task], number: Mapping[str, int], where: str) -> list[set[int]]:
     """Return the parents of each task: those that it names, and those that name it as a child."""
-    found: list[set[int]] = [set() for _ in tasks]
+    parents: list[set[int]] = [set() for _ in tasks]
     for i, task in enumerate(tasks):
         for role, names in (("parent", task.parents), ("child", task.children)):
             for name in names:
@@ -266,8 +266,8 @@ def _parents(tasks: list[_Task], number: Mapping[str, int], where: str) -> list[
                     )
                 other = number[name]
                 early, late = (other, i) if role == "parent" else (i, other)
-                found[late].add(early)
-    return found
+                parents[late].add(early)
+    return parents
 
 
 def _note_size(sizes: dict[str, int], name: str, nbytes: int, where: str) -> None:

@@ -127,10 +127,10 @@ class _Derivation:
         parts = [(".backward", others, read)] if others or not weights else []
         if weights:
             parts.append((".weights", weights, tuple(t for t in saved if self.tensors[t].kind != "weight")))
-        for what, some, read in parts:
-            results = [self._new_gradient(t, f".{op.name}" if self.readers[t] > 1 else "") for t in some]
+        for what, targets, read in parts:
+            results = [self._new_gradient(t, f".{op.name}" if self.readers[t] > 1 else "") for t in targets]
             kind = f"{op.kind}Backward" if op.kind else ""
-            self._add(f"{op.name}{what}", kind, [*gradients, *read], results, op, max(1, len(some)))
+            self._add(f"{op.name}{what}", kind, [*gradients, *read], results, op, max(1, len(targets)))
 
     def _add_update(self, weight: int) -> None:
         name = self.tensors[weight].name

@@ -62,9 +62,9 @@ def check_extent(family: str, values: Mapping[str, Any], where: str) -> None:
     if family not in _EXTENTS:
         return
     names, extent = _EXTENTS[family]
-    found = extent(values) * (4 if values.get("train") else 1)
-    if found > MOST:
+    size = extent(values) * (4 if values.get("train") else 1)
+    if size > MOST:
         options = ", ".join(f"{name}={values[name]}" for name in names)
         raise InstanceError(
-            f"instance {where!r}: found {options}, some {found:,} ops and operands, expected at most {MOST:,}"
+            f"instance {where!r}: found {options}, some {size:,} ops and operands, expected at most {MOST:,}"
         )

@@ -27,19 +27,19 @@ def stages(*, p: int, m: int, v: int, placement: str, f: str, b: str, w: str, a:
     """
     texts = {"f": f, "b": b, "w": w, "a": a, "keep": keep}
     given = {key: text.split("-") for key, text in texts.items()}
-    for key, some in given.items():
-        if len(some) not in (1, p * v):
+    for key, values in given.items():
+        if len(values) not in (1, p * v):
             raise InstanceError(
-                f"instance 'gen:stages', option {key}: found {len(some)} numbers, expected 1 or {p * v}"
+                f"instance 'gen:stages', option {key}: found {len(values)} numbers, expected 1 or {p * v}"
             )
-        if len(some) == 1:
-            given[key] = some * (p * v)
-    found = []
+        if len(values) == 1:
+            given[key] = values * (p * v)
+    made = []
     for s, (F, B, W, A, K) in enumerate(zip(*given.values(), strict=True)):
         chunk, place = divmod(s, p)
         back = placement == "v" and chunk % 2
         kept = (A if int(W) else "0") if K == "all" else K
-        found.append(
+        made.append(
             Stage(
                 device=p - 1 - place if back else place,
                 forward=int(F),
@@ -49,4 +49,4 @@ def stages(*, p: int, m: int, v: int, placement: str, f: str, b: str, w: str, a:
                 kept=int(kept),
             )
         )
-    return replace(pipeline_graph(found, m), name="")
+    return replace(pipeline_graph(made, m), name="")

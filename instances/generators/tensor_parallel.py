@@ -198,18 +198,18 @@ class _DeviceGraph:
     def column_back(self, j: int, name: str, above: list[str], y: str) -> str:
         """Add the backward pass of a column-parallel layer and return the gradient of its input."""
         p, (weight, gradient, flops) = f"b{j}.{name}", self.weight(j, name)
-        found = self.work(f"{p}.d", self.whole)
-        self.op(p, [*above, weight], [found], flops=flops)
+        result = self.work(f"{p}.d", self.whole)
+        self.op(p, [*above, weight], [result], flops=flops)
         self.op(f"{p}.weight", [*above, self.gather(p, y), gradient], [gradient], flops=flops)
-        return self.total(p, found)
+        return self.total(p, result)
 
     def row_back(self, j: int, name: str, above: str, y: str, nbytes: int) -> str:
         """Add the backward pass of a row-parallel layer and return the gradient of its input."""
         p, (weight, gradient, flops) = f"b{j}.{name}", self.weight(j, name)
-        above, found = self.gather(p, above), self.work(f"{p}.d", nbytes)
-        self.op(p, [above, weight], [found], flops=flops)
+        above, result = self.gather(p, above), self.work(f"{p}.d", nbytes)
+        self.op(p, [above, weight], [result], flops=flops)
         self.op(f"{p}.weight", [above, y, gradient], [gradient], flops=flops)
-        return found
+        return result
 
     def attend(self, p: str, kept: Names) -> None:
         """Add softmax and its dropout."""

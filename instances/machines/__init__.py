@@ -23,12 +23,12 @@ _SIZES = {"tiers": ("capacity",), "channels": ("bytes_per_s",), "groups": ("byte
 @cache
 def machine_names() -> dict[str, str]:
     """Return the name of each bundled machine and what it is, sorted."""
-    found = {}
+    names = {}
     for entry in resources.files(__package__).iterdir():
         if entry.name.endswith(".toml"):
             data = tomllib.loads(entry.read_text(encoding="utf-8"))
-            found[entry.name.removesuffix(".toml")] = str(data.get("description", ""))
-    return dict(sorted(found.items()))
+            names[entry.name.removesuffix(".toml")] = str(data.get("description", ""))
+    return dict(sorted(names.items()))
 
 
 def load_machine(

@@ -167,16 +167,16 @@ def modes(conv: Convolution, part: str, nbytes: int, dtype: str = "fp32") -> tup
     dtype
         Data type of the arithmetic; workspaces have 32-bit values all the same.
     """
-    found: list[Mode] = []
+    listed: list[Mode] = []
     for workspace, ns, moved, instructions in sorted(
         (x.workspace, duration_ns(moved, x.instructions), moved, x.instructions)
         for x in algorithms(conv, part)
         for moved in [nbytes + 2 * x.workspace]
     ):
-        if not found or ns < found[-1].duration_ns:
+        if not listed or ns < listed[-1].duration_ns:
             work = Work(nbytes=moved, multiply_adds=instructions, dtype=dtype)
-            found.append(Mode(duration_ns=ns, workspace=workspace, work=(work,)))
-    return tuple(found)
+            listed.append(Mode(duration_ns=ns, workspace=workspace, work=(work,)))
+    return tuple(listed)
 
 
 def _whole(size: int, tile: int) -> int:

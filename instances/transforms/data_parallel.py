@@ -68,7 +68,7 @@ def data_parallel(graph: Graph, kinds: Sequence[str], barriers: int = 0, exchang
     if sent:
         one = _exchanging(graph, [*behind, n], sent)
         behind = [k for k, op in enumerate(one.ops) if any(t >= first for t in op.reads)]
-    said = {"barriers": barriers, "exchange": exchange}
+    stated = {"barriers": barriers, "exchange": exchange}
     return replace(
         one,
         name=f"{many} x {graph.name}",
@@ -81,7 +81,7 @@ def data_parallel(graph: Graph, kinds: Sequence[str], barriers: int = 0, exchang
         provenance={
             **graph.provenance,
             "data_parallel": list(kinds),
-            **{key: value for key, value in said.items() if value},
+            **{key: value for key, value in stated.items() if value},
         },
         source=None,
     )

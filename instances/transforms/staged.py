@@ -82,12 +82,12 @@ def _choice(layers: Sequence[Layer], text: str, where: str) -> Choice:
     letters = [letter for letter, many in runs for _ in range(int(many))]
     if "".join(a + b for a, b in runs) != text or len(letters) != len(layers):
         raise InstanceError(f"{where}, ways: found {text!r}, expected {len(layers)} of k, s, f, as in k2s1")
-    found = []
+    choice = []
     for layer, letter in zip(layers, letters, strict=True):
         names = [way.name[0] for way in layer.ways]
         if letter not in names:
             raise InstanceError(
                 f"{where}, ways: found {letter} for layer {layer.name!r}, expected {' or '.join(names)}"
             )
-        found.append(names.index(letter))
-    return tuple(found)
+        choice.append(names.index(letter))
+    return tuple(choice)

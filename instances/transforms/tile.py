@@ -44,21 +44,21 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
     """
     parts = _tiles(graph, nbytes)
     tensors: list[Tensor] = []
-    found: list[list[int]] = []  # by tensor, its tiles
+    tiles: list[list[int]] = []  # by tensor, its tiles
     for t, tensor in enumerate(graph.tensors):
         count = parts.get(t, 1)
-        found.append(list(range(len(tensors), len(tensors) + count)))
+        tiles.append(list(range(len(tensors), len(tensors) + count)))
         sizes = _shares(tensor.nbytes, count)
         names = (f"{tensor.name}/{i}" if count > 1 else tensor.name for i in range(count))
         tensors += (replace(tensor, name=name, nbytes=size) for name, size in zip(names, sizes, strict=True))
     ops: list[Op] = []
     last: list[int] = []
     for op in graph.ops:
-        count = max(len(found[t]) for t in (*op.reads, *op.writes)) if op.reads or op.writes else 1
-        whole = tuple(found[t][0] for t in op.writes if len(found[t]) == 1)
+        count = max(len(tiles[t]) for t in (*op.reads, *op.writes)) if op.reads or op.writes else 1
+        whole = tuple(tiles[t][0] for t in op.writes if len(tiles[t]) == 1)
         works = _works(op.work, count)
         for i, duration in enumerate(_shares(op.duration_ns, count)):
-            at = {t: found[t][i if len(found[t]) > 1 else 0] for t in (*op.reads, *op.writes)}
+            at = {t: tiles[t][i if len(tiles[t]) > 1 else 0] for t in (*op.reads, *op.writes)}
             reads = [at[t] for t in op.reads]
             modes = tuple(
                 replace(mode, operands=tuple((at[t], tier) for t, tier in mode.operands)) for mode in op.modes
@@ -74,7 +74,7 @@ def tiled(graph: Graph, nbytes: int) -> Graph:
                     inplace=tuple(
                         (at[a], at[b])
                         for a, b in op.inplace
-                        if count == 1 or (len(found[a]) > 1 and len(found[b]) > 1)
+                        if count == 1 or (len(tiles[a]) > 1 and len(tiles[b]) > 1)
                     ),
                     modes=modes,
                     work=works[i],
@@ -102,10 +102,10 @@ def _tiles(graph: Graph, nbytes: int) -> dict[int, int]:
     while parts != before:
         before = dict(parts)
         for op in graph.ops:
-            some = [t for t in (*op.reads, *op.writes) if graph.tensors[t].kind in CUT]
+            alike = [t for t in (*op.reads, *op.writes) if graph.tensors[t].kind in CUT]
             if not any(t in parts and graph.tensors[t].kind == "weight" for t in op.writes):
-                some = [t for t in some if t in parts]
-            parts |= dict.fromkeys(some, max((parts[t] for t in some if t in parts), default=1))
+                alike = [t for t in alike if t in parts]
+            parts |= dict.fromkeys(alike, max((parts[t] for t in alike if t in parts), default=1))
     if sum(parts.values()) > MOST:
         raise InstanceError(
             f"tile, graph {graph.name!r}: found {sum(parts.values())} tiles of at most {nbytes} bytes, "

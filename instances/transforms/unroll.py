@@ -65,10 +65,10 @@ def unroll(graph: Graph, plan: Plan, iterations: int) -> Buffers:
         raise InstanceError(f"unroll, iterations: found {iterations!r}, expected an integer >= 1")
     alone = residencies(graph, plan)
     delay = first_moment(alone)
-    found, length = [_begun(r, delay) for r in alone], plan_length(plan) + delay
+    listed, length = [_begun(r, delay) for r in alone], plan_length(plan) + delay
     carried: dict[tuple[int, int], list[Residency]] = {}
     result: list[Residency] = []
-    for r in found:
+    for r in listed:
         tensor = graph.tensors[r.tensor]
         if tensor.initial and tensor.final:
             carried.setdefault((r.tensor, r.tier), []).append(r)
@@ -84,7 +84,7 @@ def unroll(graph: Graph, plan: Plan, iterations: int) -> Buffers:
         for run in plan.runs
     ]
     wanted = inplace_pairs(graph, plan, alone)
-    pairs = list(_pairs(graph, wanted, found, result, delays))
+    pairs = list(_pairs(graph, wanted, listed, result, delays))
     buffers = buffers_of(graph, plan.machine, result, runs, pairs)
     return replace(buffers, name=f"{graph.name} x{iterations}")
 
@@ -101,15 +101,15 @@ def _later(r: Residency, delay: int) -> Residency:
 
 def _lasting(pieces: list[Residency], length: int, iterations: int) -> list[Residency]:
     """Return what the residencies of one tensor in one tier become that live on over the border."""
-    found: list[Residency] = []
+    listed: list[Residency] = []
     edges = sorted({edge for r in pieces for edge in (r.low, r.high)})
     for low, high in pairwise(edges):
         spells = sorted(s for r in pieces if r.low <= low and high <= r.high for s in _spells(r, length))
         for lower, upper, _ in _repeated(spells, length, iterations):
-            found.append(replace(pieces[0], lower=lower, upper=upper, gaps=(), low=low, high=high))
-    found.sort(key=attrgetter("lower", "upper", "low"))
+            listed.append(replace(pieces[0], lower=lower, upper=upper, gaps=(), low=low, high=high))
+    listed.sort(key=attrgetter("lower", "upper", "low"))
     merged: list[Residency] = []
-    for r in found:
+    for r in listed:
         if merged and replace(merged[-1], low=r.low, high=r.high) == r and merged[-1].high == r.low:
             merged[-1] = replace(merged[-1], high=r.high)
         else:
@@ -127,19 +127,19 @@ def _spells(r: Residency, length: int) -> list[Spell]:
 
 def _repeated(spells: list[Spell], length: int, iterations: int) -> list[Spell]:
     """Return the spells of all iterations, those joined that meet at a border."""
-    found: list[Spell] = []
+    repeated: list[Spell] = []
     for k in range(iterations):
         for lower, upper, stays in spells:
-            joined = lower == 0 and found and found[-1][2]
-            begin = found.pop()[0] if joined else lower + k * length
-            found.append((begin, upper + k * length, stays))
-    return found
+            joined = lower == 0 and repeated and repeated[-1][2]
+            begin = repeated.pop()[0] if joined else lower + k * length
+            repeated.append((begin, upper + k * length, stays))
+    return repeated
 
 
 def _pairs(
     graph: Graph,
     wanted: list[tuple[int, int]],
-    found: list[Residency],
+    listed: list[Residency],
     result: list[Residency],
     delays: list[int],
 ) -> Iterator[tuple[int, int]]:
@@ -154,7 +154,7 @@ def _pairs(
             ends[r.tensor, r.tier, r.upper] = n
     for delay in delays:
         for a, b in wanted:
-            place, later = found[a], found[b]
+            place, later = listed[a], listed[b]
             first = ends.get((place.tensor, place.tier, place.upper + delay))
             second = begins.get((later.tensor, later.tier, later.lower + delay))
             if first is not None and second is not None:

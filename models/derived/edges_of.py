@@ -82,11 +82,11 @@ def _edges_of_graph(graph: Graph, other: Graph) -> tuple[Edge, ...]:
         places.setdefault(_key(op), []).append(i)
     number = []
     for k, op in enumerate(other.ops):
-        found = places.get(_key(op), [])
-        if len(found) != 1:
-            what = "no such op" if not found else f"{len(found)} such ops"
+        twins = places.get(_key(op), [])
+        if len(twins) != 1:
+            what = "no such op" if not twins else f"{len(twins)} such ops"
             raise InstanceError(f"graph {other.name!r}, op {k} {op.name!r}: found {what} in {graph.name!r}")
-        number.append(found[0])
+        number.append(twins[0])
     if len(set(number)) < len(graph.ops):
         raise InstanceError(
             f"graph {other.name!r}: found {len(number)} ops, expected the {len(graph.ops)} of {graph.name!r}"

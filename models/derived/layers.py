@@ -118,10 +118,10 @@ def split_of(layers: Sequence[Layer], ends: Sequence[int], choices: Sequence[Cho
         for k in range(i, end):
             x = layers[k]
             stage[k] = stage[2 * count - 1 - k] = s
-            way = x.ways[0 if choice is None else choice[k - i]]
-            kept = way.activation if choice is not None else x.input * (k == i)
+            retention = x.ways[0 if choice is None else choice[k - i]]
+            kept = retention.activation if choice is not None else x.input * (k == i)
             remade = 0 if choice is not None else x.again if k + 1 == end else x.forward
-            ways.append((way.backward + way.weight + remade, kept, way.buffer))
+            ways.append((retention.backward + retention.weight + remade, kept, retention.buffer))
             alone.append(x.stash + x.input * (k > i) if choice is None else 0)
     sizes = sorted({buffer for *_, buffer in ways} - {0})
     for low, high in pairwise([0, *sizes]):

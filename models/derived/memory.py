@@ -123,12 +123,12 @@ def sequential_memory(graph: Graph) -> SequentialMemory:
     >>> sequential_memory(graph).profile((0, 1))
     ([3, 8], [3, 0])
     """
-    found = graph.__dict__.get("_sequential_memory")
-    if found is None:
-        found = _derive(graph)
-        graph.__dict__["_sequential_memory"] = found
-    assert isinstance(found, SequentialMemory)
-    return found
+    known = graph.__dict__.get("_sequential_memory")
+    if known is None:
+        known = _derive(graph)
+        graph.__dict__["_sequential_memory"] = known
+    assert isinstance(known, SequentialMemory)
+    return known
 
 
 def _derive(graph: Graph) -> SequentialMemory:

@@ -38,26 +38,26 @@ def stated_merges(graph: Graph) -> tuple[OpMerge, ...]:
     InstanceError
         If they are stated otherwise, or of ops that cannot be merged.
     """
-    found, number = [], {name: ops[0] for name, ops in ops_by_name(graph).items() if len(ops) == 1}
+    merges, number = [], {name: ops[0] for name, ops in ops_by_name(graph).items() if len(ops) == 1}
     try:
         for item in graph.provenance.get("merges", ()):
             share = item.get("share")
             ops = tuple(sorted(number.get(name, -1) for name in item["ops"]))
             if ops[0] >= 0:
-                found.append(OpMerge(ops, int(item["duration_ns"]), None if share is None else int(share)))
+                merges.append(OpMerge(ops, int(item["duration_ns"]), None if share is None else int(share)))
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise InstanceError(
             f"graph {graph.name!r}, merges: found {type(error).__name__} {error}, expected objects with ops "
             "and duration_ns"
         ) from None
     writes = [t for op in graph.ops for t in op.writes]
-    for merge in found:
-        first, *_ = some = [graph.ops[i] for i in merge.ops]
-        used = {*first.reads, *(t for op in some for t in op.writes)}
+    for merge in merges:
+        first, *_ = merged = [graph.ops[i] for i in merge.ops]
+        used = {*first.reads, *(t for op in merged for t in op.writes)}
         alike = all(
             (op.reads, op.after, op.kind, op.modes, op.inplace, op.workspace, len(op.writes))
             == (first.reads, first.after, first.kind, (), (), 0, 1)
-            for op in some
+            for op in merged
         )
         if (
             not alike
@@ -68,7 +68,7 @@ def stated_merges(graph: Graph) -> tuple[OpMerge, ...]:
                 f"graph {graph.name!r}, merges: found {list(merge.ops)}, expected ops of one kind and mode "
                 "that read the same tensors after the same ops, and write one tensor each, once"
             )
-    return tuple(found)
+    return tuple(merges)
 
 
 def merged_numbers(graph: Graph, sets: Sets) -> list[int]:
@@ -144,12 +144,12 @@ def merge_ops(graph: Graph, sets: Sets) -> Graph:
     )
 
 
-def _together(some: Sequence[Tensor]) -> Tensor:
+def _together(tensors: Sequence[Tensor]) -> Tensor:
     return replace(
-        some[0],
-        name="+".join(x.name for x in some),
-        nbytes=sum(x.nbytes for x in some),
-        final=any(x.final for x in some),
+        tensors[0],
+        name="+".join(x.name for x in tensors),
+        nbytes=sum(x.nbytes for x in tensors),
+        final=any(x.final for x in tensors),
     )
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def ops_by_name(graph: Graph) -> Mapping[str, Sequence[int]]:
     """Return the ops of each name."""
-    found: dict[str, list[int]] = defaultdict(list)
+    ops: dict[str, list[int]] = defaultdict(list)
     for i, op in enumerate(graph.ops):
-        found[op.name].append(i)
-    return dict(found)
+        ops[op.name].append(i)
+    return dict(ops)
 
 
 def op_named(word: object, named: Mapping[str, Sequence[int]], count: int, where: str) -> int:
@@ -42,13 +42,13 @@ def op_named(word: object, named: Mapping[str, Sequence[int]], count: int, where
         if not 0 <= int(word) < count:
             raise InstanceError(f"{where}: found op {word}, expected an index in [0, {count})")
         return int(word)
-    found = named.get(word, ())
-    if len(found) == 1:
-        return found[0]
-    if found:
+    ops = named.get(word, ())
+    if len(ops) == 1:
+        return ops[0]
+    if ops:
         raise InstanceError(
-            f"{where}: found {word!r}, the name of {len(found)} ops, expected an index "
-            f"({', '.join(map(str, found[:5]))}{', …' if len(found) > 5 else ''})"
+            f"{where}: found {word!r}, the name of {len(ops)} ops, expected an index "
+            f"({', '.join(map(str, ops[:5]))}{', …' if len(ops) > 5 else ''})"
         )
     near = difflib.get_close_matches(word, named, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}?" if near else f"expected an index in [0, {count}) or a name"

@@ -67,12 +67,12 @@ class Precedence:
 
 def precedence(graph: Graph) -> Precedence:
     """Return the precedence of the graph (computed once, kept with it)."""
-    found = graph.__dict__.get("_precedence")
-    if found is None:
-        found = _derive(graph)
-        graph.__dict__["_precedence"] = found
-    assert isinstance(found, Precedence)
-    return found
+    known = graph.__dict__.get("_precedence")
+    if known is None:
+        known = _derive(graph)
+        graph.__dict__["_precedence"] = known
+    assert isinstance(known, Precedence)
+    return known
 
 
 def successors_with(graph: Graph, edges: Sequence[tuple[int, int]]) -> list[set[int]]:
@@ -150,12 +150,12 @@ def bits(mask: int) -> list[int]:
     >>> bits(0b1101)
     [0, 2, 3]
     """
-    text, found = bin(mask)[:1:-1], []
+    text, places = bin(mask)[:1:-1], []
     k = text.find("1")
     while k >= 0:
-        found.append(k)
+        places.append(k)
         k = text.find("1", k + 1)
-    return found
+    return places
 
 
 def check_order(graph: Graph, order: Sequence[int]) -> None:
@@ -189,20 +189,20 @@ def _derive(graph: Graph) -> Precedence:
     before: list[tuple[int, ...]] = []
     after: list[list[int]] = [[] for _ in graph.ops]
     for i, op in enumerate(graph.ops):
-        some = {*op.after, *[writer[t] for t in op.reads]}
+        direct = {*op.after, *[writer[t] for t in op.reads]}
         for t in op.writes:
             if readers[t]:
-                some.update(readers[t])
+                direct.update(readers[t])
                 readers[t] = []
             else:
-                some.add(writer[t])
+                direct.add(writer[t])
             writer[t] = i
         for t in op.reads:
             if writer[t] != i:
                 readers[t].append(i)
-        some.discard(-1)
-        before.append(tuple(sorted(some)) if len(some) > 1 else tuple(some))
-        for j in some:
+        direct.discard(-1)
+        before.append(tuple(sorted(direct)) if len(direct) > 1 else tuple(direct))
+        for j in direct:
             after[j].append(i)
     return Precedence(predecessors=tuple(before), successors=tuple(map(tuple, after)))
 

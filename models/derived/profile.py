@@ -143,15 +143,15 @@ def reference_profile(graph: Graph, plan: Plan) -> MemoryProfile | None:
 
 def _changes(graph: Graph, plan: Plan) -> dict[str, list[Change]]:
     """Return by tier everything that is allocated (+) and released (-) in it."""
-    found: list[list[Change]] = [[] for _ in plan.machine.tiers]
+    changes: list[list[Change]] = [[] for _ in plan.machine.tiers]
     for r in residencies(graph, plan):
         edges = [r.lower, *(time for gap in r.gaps for time in gap), r.upper]
         kind = graph.tensors[r.tensor].kind
         for a, b in zip(edges[::2], edges[1::2], strict=True):
-            found[r.tier] += [(a, kind, r.high - r.low), (b, kind, r.low - r.high)]
+            changes[r.tier] += [(a, kind, r.high - r.low), (b, kind, r.low - r.high)]
     homes = home_tiers(plan)
     for run in plan.runs:
         if workspace := mode_of(graph, run).workspace:
-            held = found[homes[run.processor]]
+            held = changes[homes[run.processor]]
             held += [(run.start, "workspace", workspace), (run.end, "workspace", -workspace)]
-    return {tier.name: some for tier, some in zip(plan.machine.tiers, found, strict=True)}
+    return {tier.name: some for tier, some in zip(plan.machine.tiers, changes, strict=True)}

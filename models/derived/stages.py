@@ -65,12 +65,12 @@ class PipelineOps:
     @cached_property
     def keys(self) -> tuple[Key, ...]:
         """What each op is: micro-batch by micro-batch forward, then back with each W after its B."""
-        found: list[Key] = []
+        keys: list[Key] = []
         for j in range(self.micro):
-            found += [("F", s, j) for s in range(len(self.stages))]
+            keys += [("F", s, j) for s in range(len(self.stages))]
             for s in reversed(range(len(self.stages))):
-                found += [("B", s, j), *([("W", s, j)] if self.stages[s].weight else [])]
-        return tuple(found)
+                keys += [("B", s, j), *([("W", s, j)] if self.stages[s].weight else [])]
+        return tuple(keys)
 
     @cached_property
     def op(self) -> dict[Key, int]:
@@ -195,18 +195,18 @@ def pipeline_of(graph: Graph) -> PipelineOps:
     """
     where = f"pipeline, graph {graph.name!r}"
     expected = "expected ops F, B and W of stages and micro-batches, as lowtide.pipeline_graph makes them"
-    found: dict[Key, Op] = {}
+    op_of: dict[Key, Op] = {}
     for i, op in enumerate(graph.ops):
         named = re.fullmatch(r"([FBW])(\d{1,9})\.(\d{1,9})", op.name, re.ASCII)
         if named is None:
             raise InstanceError(f"{where}: found op {i} {op.name!r}, {expected}")
-        found[named[1], int(named[2]), int(named[3])] = op
-    count = 1 + max((s for _, s, _ in found), default=-1)
-    micro = 1 + max((j for *_, j in found), default=-1)
+        op_of[named[1], int(named[2]), int(named[3])] = op
+    count = 1 + max((s for _, s, _ in op_of), default=-1)
+    micro = 1 + max((j for *_, j in op_of), default=-1)
     try:
         if 2 * count * micro > len(graph.ops):
             raise LookupError
-        stages = [_stage(graph, found, s) for s in range(count)]
+        stages = [_stage(graph, op_of, s) for s in range(count)]
         if pipeline_graph(stages, micro) == graph:
             return PipelineOps(tuple(stages), micro)
     except (InstanceError, LookupError, ValueError):

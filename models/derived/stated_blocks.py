@@ -24,14 +24,14 @@ def stated_blocks(graph: Graph) -> list[list[int]] | None:
     >>> stated_blocks(replace(graph, provenance={"blocks": [[3], [0, 1, 2]]})) is None
     True
     """
-    found = graph.provenance.get("blocks")
-    if not isinstance(found, (list, tuple)) or not all(isinstance(x, (list, tuple)) and x for x in found):
+    stated = graph.provenance.get("blocks")
+    if not isinstance(stated, (list, tuple)) or not all(isinstance(x, (list, tuple)) and x for x in stated):
         return None
-    ops = list(chain.from_iterable(found))
+    ops = list(chain.from_iterable(stated))
     if any(type(i) is not int for i in ops) or sorted(ops) != list(range(len(graph.ops))):
         return None
-    block_of = {i: k for k, block in enumerate(found) for i in block}
+    block_of = {i: k for k, block in enumerate(stated) for i in block}
     before = precedence(graph).predecessors
     if any(block_of[j] > block_of[i] for i in ops for j in before[i]):
         return None
-    return [list(block) for block in found]
+    return [list(block) for block in stated]

@@ -38,14 +38,14 @@ def cover_edges(
     [(0, 1), (0, 2), (1, 3), (2, 3)]
     """
     after = descendants_with(graph, edges, tick)
-    found = []
-    for i, some in enumerate(successors_with(graph, edges)):
+    cover = []
+    for i, later in enumerate(successors_with(graph, edges)):
         tick()
         beyond = 0
-        for j in some:
+        for j in later:
             beyond |= after[j]
-        found += [(i, j) for j in sorted(some) if not beyond >> j & 1]
-    return found
+        cover += [(i, j) for j in sorted(later) if not beyond >> j & 1]
+    return cover
 
 
 def synchronisations(graph: Graph, streams: Streams, waits: Sequence[Edge] = ()) -> list[Edge]:

@@ -280,16 +280,16 @@ def _recomputing(
     return ways, again
 
 
-def _makers(step: _Step, some: list[Value], kept: list[Value], forward: list[int]) -> set[int]:
+def _makers(step: _Step, values: list[Value], kept: list[Value], forward: list[int]) -> set[int]:
     """Return the layer's ops that make some values out of its input and what is kept."""
     there = {(v.tensor, v.writer) for v in kept}
-    left, found = [v.writer for v in some], set[int]()
+    left, makers = [v.writer for v in values], set[int]()
     while left:
         i = left.pop()
-        if i in forward and i not in found and i is not None:
-            found.add(i)
+        if i in forward and i not in makers and i is not None:
+            makers.add(i)
             left += [v.writer for v in step.reads[i] if (v.tensor, v.writer) not in there]
-    return found
+    return makers
 
 
 def _most(step: _Step, ops: list[int], values: list[Value]) -> int:

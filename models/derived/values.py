@@ -53,11 +53,11 @@ def values_of(graph: Graph) -> tuple[Value, ...]:
         for t in op.writes:
             writers[t].append(i)
             readers[t].append([])
-    found = []
+    values = []
     for t, (makers, users) in enumerate(zip(writers, readers, strict=True)):
-        for k, (writer, some) in enumerate(zip(makers, users, strict=True)):
+        for k, (writer, users_of) in enumerate(zip(makers, users, strict=True)):
             last = k + 1 == len(makers)
             later = () if last or writer is not None else (makers[k + 1],)
-            present = tuple(sorted({*some, *(i for i in later if i is not None)}))
-            found.append(Value(t, writer, tuple(some), last, present))
-    return tuple(found)
+            present = tuple(sorted({*users_of, *(i for i in later if i is not None)}))
+            values.append(Value(t, writer, tuple(users_of), last, present))
+    return tuple(values)

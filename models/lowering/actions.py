@@ -127,18 +127,18 @@ def actions_of(plan: Plan, graph: Graph) -> tuple[Action, ...]:
                 f"found a plan with two actions at once at {b.start} ns, expected one after another"
             )
     ends = [step.end for step in steps]
-    found: list[tuple[int, int, int, Action]] = []  # steps done before, 1 for frees, tensor
+    actions: list[tuple[int, int, int, Action]] = []  # steps done before, 1 for frees, tensor
     for k, step in enumerate(steps):
         if isinstance(step, Run):
-            found.append((k + 1, 0, 0, Compute(step.op, step.mode)))
+            actions.append((k + 1, 0, 0, Compute(step.op, step.mode)))
         else:
-            found.append((k + 1, 0, 0, Transfer(step.tensor, step.src, step.dst)))
+            actions.append((k + 1, 0, 0, Transfer(step.tensor, step.src, step.dst)))
     for free in plan.frees:
         done = bisect_right(ends, free.time)
         if graph.accounting is Accounting.REPLACE and done < len(steps) and steps[done].start <= free.time:
             step = steps[done]
             op = graph.ops[step.op] if isinstance(step, Run) else None
             done += op is not None and free.tensor in op.reads and free.tensor not in op.writes
-        found.append((done, 1, free.tensor, Discard(free.tensor, free.tier)))
-    found.sort(key=lambda item: item[:3])
-    return tuple(action for *_, action in found)
+        actions.append((done, 1, free.tensor, Discard(free.tensor, free.tier)))
+    actions.sort(key=lambda item: item[:3])
+    return tuple(action for *_, action in actions)

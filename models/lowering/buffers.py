@@ -37,7 +37,7 @@ def buffers_from_plan(graph: Graph, plan: Plan) -> Buffers:
 def buffers_of(
     graph: Graph,
     machine: Machine,
-    found: Sequence[Residency],
+    listed: Sequence[Residency],
     runs: Iterable[Run],
     pairs: Iterable[tuple[int, int]],
 ) -> Buffers:
@@ -46,11 +46,11 @@ def buffers_of(
     Parameters
     ----------
     pairs
-        In-place pairs as positions in `found`.
+        In-place pairs as positions in `listed`.
     """
     counts = Counter[str]()
     buffers: list[Buffer] = []
-    delay = first_moment(found)
+    delay = first_moment(listed)
 
     def add(name: str, lower: int, upper: int, size: int, pool: str, gaps: tuple[Gap, ...] = ()) -> None:
         counts[name] += 1
@@ -60,7 +60,7 @@ def buffers_of(
         lower = max(lower + delay, 0)
         buffers.append(Buffer(id=name, lower=lower, upper=upper + delay, size=size, gaps=gaps, pool=pool))
 
-    for r in found:
+    for r in listed:
         tensor, pool = graph.tensors[r.tensor], machine.tiers[r.tier].name
         part = "" if r.high - r.low == tensor.nbytes else f"[{r.low}:{r.high}]"
         gaps = tuple(Gap(a + delay, b + delay) for a, b in r.gaps)

@@ -69,12 +69,12 @@ class Devices:
     @cached_property
     def transfers(self) -> dict[tuple[int, int], int]:
         """Of an op and one that reads what it writes: the longest transfer between them, in ns."""
-        found: dict[tuple[int, int], int] = {}
+        nbytes: dict[tuple[int, int], int] = {}
         for value in values_of(self.graph):
             for j in value.readers if value.writer is not None else ():
                 ns = self.transfer_ns(value.tensor)
-                found[value.writer or 0, j] = max(found.get((value.writer or 0, j), 0), ns)
-        return found
+                nbytes[value.writer or 0, j] = max(nbytes.get((value.writer or 0, j), 0), ns)
+        return nbytes
 
     def machine(self, used: int, *, plain: bool = False) -> Machine:
         """Return the machine where a plan uses so many streams of a device; `plain`: without contention."""
@@ -133,16 +133,16 @@ class Devices:
         on: dict[int, str] = {}
         most = 0
         for run in plan.runs:
-            found = re.fullmatch(r"(d\d+)s(\d+)", run.processor, re.ASCII)
+            match = re.fullmatch(r"(d\d+)s(\d+)", run.processor, re.ASCII)
             if (
-                found is None
-                or found[1] not in self.tiers
-                or int(found[2]) >= (self.streams or len(plan.runs))
+                match is None
+                or match[1] not in self.tiers
+                or int(match[2]) >= (self.streams or len(plan.runs))
             ):
                 expected = f"a stream of {self.count} devices, such as d0s0"
                 raise InstanceError(f"found op {run.op} on processor {run.processor!r}, expected {expected}")
-            on[run.op] = found[1]
-            most = max(most, int(found[2]) + 1)
+            on[run.op] = match[1]
+            most = max(most, int(match[2]) + 1)
         count = len(self.graph.ops)
         if sorted(run.op for run in plan.runs) != list(range(count)):
             raise InstanceError(f"found {len(plan.runs)} runs, expected one of each of {count} ops")

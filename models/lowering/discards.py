@@ -43,10 +43,10 @@ def with_discards(graph: Graph, steps: Iterable[Compute | Transfer], fast: str) 
         used, made = places_of(step)
         for place in _last_first(used, made):
             if place not in needed:
-                found = discards.get(place)
-                if found is None:
-                    found = discards[place] = Discard(*place)
-                backwards.append(found)
+                due = discards.get(place)
+                if due is None:
+                    due = discards[place] = Discard(*place)
+                backwards.append(due)
         backwards.append(step)
         needed.difference_update(made)
         needed.update(used)
@@ -85,14 +85,14 @@ def without_idle_copies(
 
 def _places(graph: Graph, fast: str) -> Callable[[Compute | Transfer], tuple[Places, Places]]:
     """Return a function from steps to where they read and where they write."""
-    found: dict[tuple[int, int], tuple[Places, Places]] = {}
+    of_tensors: dict[tuple[int, int], tuple[Places, Places]] = {}
     ops, here = graph.ops, [(t, fast) for t in range(len(graph.tensors))]
 
     def places_of(step: Compute | Transfer) -> tuple[Places, Places]:
         if not isinstance(step, Compute):
             return ((step.tensor, step.src),), ((step.tensor, step.dst),)
         key = step.op, step.mode
-        places = found.get(key)
+        places = of_tensors.get(key)
         if places is None:
             op = ops[step.op]
             tiers = dict(op.modes[step.mode].operands) if op.modes else None
@@ -101,7 +101,7 @@ def _places(graph: Graph, fast: str) -> Callable[[Compute | Transfer], tuple[Pla
             else:
                 reads, writes = (tuple((t, tiers.get(t, fast)) for t in x) for x in (op.reads, op.writes))
                 places = reads, writes
-            found[key] = places
+            of_tensors[key] = places
         return places
 
     return places_of

@@ -75,12 +75,12 @@ def residencies(graph: Graph, plan: Plan) -> list[Residency]:
     """
     events = _events(graph, plan)
     horizon = plan_length(plan)
-    found: list[Residency] = []
-    for (t, k), some in sorted(events.items()):
+    listed: list[Residency] = []
+    for (t, k), of_tier in sorted(events.items()):
         tensor = graph.tensors[t]
-        some.sort()
+        of_tier.sort()
         lasting = plan.period is not None and tensor.initial and tensor.final
-        cuts, spells = _spells(graph, plan, t, k, some)
+        cuts, spells = _spells(graph, plan, t, k, of_tier)
         lives: dict[_Life, list[Interval]] = {}
         for a, b, times in zip(cuts, cuts[1:], spells, strict=False):
             for life in _lives(times, horizon, lasting):
@@ -90,13 +90,13 @@ def residencies(graph: Graph, plan: Plan) -> list[Residency]:
                 else:
                     strips.append((a, b))
         if tensor.nbytes:
-            found += [
+            listed += [
                 Residency(t, k, lower, upper, gaps, low, high, released)
                 for (lower, upper, gaps, released), strips in lives.items()
                 for low, high in strips
             ]
-    found.sort(key=attrgetter("tensor", "tier", "lower", "upper", "gaps", "low"))
-    return found
+    listed.sort(key=attrgetter("tensor", "tier", "lower", "upper", "gaps", "low"))
+    return listed
 
 
 def plan_length(plan: Plan) -> int:
@@ -136,8 +136,8 @@ def _uses(graph: Graph, plan: Plan, tensors: set[int]) -> dict[int, list[Interva
     return {t: sorted(intervals) for t, intervals in uses.items()}
 
 
-def inplace_pairs(graph: Graph, plan: Plan, found: list[Residency]) -> list[tuple[int, int]]:
-    """Return positions ``(a, b)`` in `found` of residencies that may share an address.
+def inplace_pairs(graph: Graph, plan: Plan, listed: list[Residency]) -> list[tuple[int, int]]:
+    """Return positions ``(a, b)`` in `listed` of residencies that may share an address.
 
     A run begins b, a whole tensor that one of its op's in-place pairs names and that is not there before; a
     is the other tensor of the pair, whole, in the same tier, released by the end of the run, and nothing else
@@ -148,7 +148,7 @@ def inplace_pairs(graph: Graph, plan: Plan, found: list[Residency]) -> list[tupl
         return []
     begun: dict[tuple[int, int, int], int] = {}
     dying: dict[Place, list[int]] = {}
-    for n, r in enumerate(found):
+    for n, r in enumerate(listed):
         if r.tensor in named and not r.gaps and r.high - r.low == graph.tensors[r.tensor].nbytes:
             begun[r.tensor, r.tier, r.lower] = n
             dying.setdefault((r.tensor, r.tier), []).append(n)
@@ -167,10 +167,10 @@ def inplace_pairs(graph: Graph, plan: Plan, found: list[Residency]) -> list[tupl
                 continue
             # Whole residencies of a tensor in a tier follow each other: one at most is alive at a time.
             before = dying.get((read, k), [])
-            i = bisect_right(before, run.start, key=lambda n: found[n].lower) - 1
+            i = bisect_right(before, run.start, key=lambda n: listed[n].lower) - 1
             if i < 0:
                 continue
-            r = found[before[i]]
+            r = listed[before[i]]
             if r.released and run.start < r.upper <= run.end:
                 first = bisect_left(uses[read], (r.lower,))
                 last = bisect_left(uses[read], (r.upper + at_its_end,))

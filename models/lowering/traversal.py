@@ -136,8 +136,8 @@ class _Lowering:
 
 def _accessors_of(graph: Graph) -> Sequence[Sequence[int]]:
     """Return the ops that access each tensor."""
-    found: list[list[int]] = [[] for _ in graph.tensors]
+    accessors: list[list[int]] = [[] for _ in graph.tensors]
     for i, op in enumerate(graph.ops):
         for t in sorted({*op.reads, *op.writes}):
-            found[t].append(i)
-    return found
+            accessors[t].append(i)
+    return accessors

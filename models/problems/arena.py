@@ -197,11 +197,11 @@ class Arena(Problem):
     def heights(self, answer: Addressed) -> list[int]:
         """Return the end of the highest buffer of each pool."""
         sizes = (*(t.nbytes for t in self.graph.tensors), *(op.least_workspace for op in self.graph.ops))
-        found = [0] * len(self.pool_names)
+        tops = [0] * len(self.pool_names)
         for x, size, pool in zip(answer.addresses, sizes, self.pool_of, strict=True):
             if x is not None:
-                found[pool] = max(found[pool], x + size)
-        return found
+                tops[pool] = max(tops[pool], x + size)
+        return tops
 
     def judge(self, answer: Addressed) -> Judgement:
         """Lower the order to a plan; verify its allocation with alignment and pools, then both together.

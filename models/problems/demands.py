@@ -64,16 +64,16 @@ def broken_demands(problem: Any, plan: Plan, starts: Any) -> list[Violation]:
         return [Violation(kind="allocation", message=said)]
     if problem.page is None:
         return []
-    found = paged_peaks(problem.graph, plan, problem.page, starts)
+    peaks = paged_peaks(problem.graph, plan, problem.page, starts)
     return [
         Violation(
             kind="pages",
-            message=f"tier {tier.name!r}: found {found[tier.name]} bytes at a time, in pages of "
+            message=f"tier {tier.name!r}: found {peaks[tier.name]} bytes at a time, in pages of "
             f"{problem.page} bytes, expected at most {tier.capacity}",
             tier=tier.name,
         )
         for tier in problem.machine.tiers
-        if tier.capacity is not None and found[tier.name] > tier.capacity
+        if tier.capacity is not None and peaks[tier.name] > tier.capacity
     ]
 
 

@@ -235,11 +235,11 @@ class Distributed(Problem):
 
     def ends(self, answer: DistributedSchedule) -> list[int]:
         """Return the end of each transfer of an answer, in ns."""
-        found = []
+        ends = []
         for x in answer.transfers:
             link = self.links[self.memory_of(x.writer, answer.chosen[x.writer]), x.memory]
-            found.append(x.start + link.time(self.graph.tensors[x.tensor].nbytes))
-        return found
+            ends.append(x.start + link.time(self.graph.tensors[x.tensor].nbytes))
+        return ends
 
     def read(self, item: object) -> DistributedSchedule:
         """Return the schedule that a plan for this machine stands for, or one as it is; `judge` looks at it.
@@ -315,7 +315,7 @@ class Distributed(Problem):
 
     def _transfers(self, plan: Plan, runs: Mapping[int, Run], chosen: list[int]) -> list[Send]:
         """Return the copies of a plan as transfers of the value that was last written when they began."""
-        found = []
+        sent = []
         for copy in plan.copies:
             made = [x.writer for x in self.values if x.tensor == copy.tensor and x.writer is not None]
             made = [i for i in made if runs[i].end <= copy.start]
@@ -328,8 +328,8 @@ class Distributed(Problem):
                 )
             if copy.dst not in memories:
                 raise InstanceError(f"found a copy to {copy.dst!r}, expected one to {' or '.join(memories)}")
-            found.append(Send(made[-1], copy.tensor, memories[copy.dst], copy.start))
-        return found
+            sent.append(Send(made[-1], copy.tensor, memories[copy.dst], copy.start))
+        return sent
 
     def evaluate(self, answer: DistributedSchedule) -> int:
         """Return the makespan in ns."""
@@ -373,10 +373,10 @@ class Distributed(Problem):
         free: dict[str, int] = {}
         for begin, end, lane, tensor in sorted(use for use in uses if use[0] < use[1]):
             if begin < free.get(lane, begin):
-                said = (
+                words = (
                     f"tensor {tensor} is sent over {lane} at {begin} ns, expected not before {free[lane]} ns"
                 )
-                yield Violation(kind="channel-rate", message=said, time=begin, tensor=tensor, resource=lane)
+                yield Violation(kind="channel-rate", message=words, time=begin, tensor=tensor, resource=lane)
             free[lane] = max(end, free.get(lane, 0))
 
     def facts(self, judgement: Judgement) -> list[Fact]:

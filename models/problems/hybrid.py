@@ -147,12 +147,12 @@ class Hybrid(Problem):
         if self.needs:
             return self.needs
         tensors = self.graph.tensors
-        found = []
+        rows = []
         for op in self.graph.ops:
             held = sum(tensors[t].nbytes for t in {*op.reads, *op.writes} if tensors[t].initial)
             made = sum(tensors[t].nbytes for t in op.writes if not tensors[t].initial)
-            found.append((Need(weights=held, each=made, once=held),) * len(op.all_modes))
-        return tuple(found)
+            rows.append((Need(weights=held, each=made, once=held),) * len(op.all_modes))
+        return tuple(rows)
 
     @cached_property
     def rules(self) -> HybridRules:
@@ -225,11 +225,11 @@ class Hybrid(Problem):
         """Have the plan of one sample verified, and the times and bytes of its stages recomputed."""
         plan = lower_split(self.graph, answer, answer.modes)
         verdict = verify(self.graph, plan, rerun=False)
-        found = self.verdict(answer)
-        if found.violations:
-            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *found.violations]))
+        ruled = self.verdict(answer)
+        if ruled.violations:
+            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *ruled.violations]))
         return Judgement(
-            objective=max(found.loads) if verdict.valid else None, verification=verdict, plan=plan
+            objective=max(ruled.loads) if verdict.valid else None, verification=verdict, plan=plan
         )
 
     def impossible(self) -> str | None:
@@ -252,12 +252,12 @@ class Hybrid(Problem):
         for s, (load, held) in enumerate(zip(found.loads, found.memories, strict=True)):
             here = [i for i, x in enumerate(split.stage) if x == s]
             again = sum(self.all_needs[i][split.modes[i]].again for i in here)
-            said = f"{exact_value(load, self.unit)}, {exact_bytes(held)}, {len(here)} ops"
+            text = f"{exact_value(load, self.unit)}, {exact_bytes(held)}, {len(here)} ops"
             rows.append(
                 Fact(
                     f"stage {s}, {split.replicas[s]} x {split.kinds[s]}",
                     {"ns": load, "bytes": held, "ops": len(here), "again": again},
-                    said + (f", {again} run again" if again else ""),
+                    text + (f", {again} run again" if again else ""),
                 )
             )
         return rows
@@ -265,11 +265,11 @@ class Hybrid(Problem):
 
 def _checked(graph: Graph, needs: Sequence[Sequence[Need]]) -> tuple[tuple[Need, ...], ...]:
     """Return needs in tuples, their numbers checked."""
-    found = tuple(tuple(row) for row in needs)
-    if [len(row) for row in found] != [len(op.all_modes) for op in graph.ops]:
+    checked = tuple(tuple(row) for row in needs)
+    if [len(row) for row in checked] != [len(op.all_modes) for op in graph.ops]:
         raise InstanceError("hybrid, needs: found other numbers of them, expected one of each op and mode")
     rows = []
-    for i, row in enumerate(found):
+    for i, row in enumerate(checked):
         for need in row:
             check_type(need, Need, f"hybrid, needs of op {i}")
             for key in ("weights", "each", "once"):

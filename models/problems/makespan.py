@@ -142,10 +142,10 @@ class Makespan(Problem):
             replace(
                 op,
                 modes=(),
-                duration_ns=min(a.duration for a in some),
-                workspace=min(a.workspace for a in some),
+                duration_ns=min(a.duration for a in modes),
+                workspace=min(a.workspace for a in modes),
             )
-            for op, some in zip(self.graph.ops, self.alternatives, strict=True)
+            for op, modes in zip(self.graph.ops, self.alternatives, strict=True)
         ]
         return replace(self.graph, ops=tuple(ops))
 

@@ -48,24 +48,24 @@ def memories_of(machine: Machine) -> tuple[str, ...]:
 def places_of(machine: Machine) -> tuple[Place, ...]:
     """Return the processors, those of one kind and memory together, in the machine's order."""
     memories = memories_of(machine)
-    found: dict[tuple[int, str], list[str]] = {}
+    names_of: dict[tuple[int, str], list[str]] = {}
     for p in machine.processors:
-        found.setdefault((memories.index(p.tiers[0].tier), p.kind), []).append(p.name)
-    return tuple(Place(*key, tuple(names)) for key, names in found.items())
+        names_of.setdefault((memories.index(p.tiers[0].tier), p.kind), []).append(p.name)
+    return tuple(Place(*key, tuple(names)) for key, names in names_of.items())
 
 
 def links_of(machine: Machine) -> dict[tuple[int, int], Link]:
     """Return the channels between memories, by memory from and to; groups slow them down and are lanes."""
     number = {name: k for k, name in enumerate(memories_of(machine))}
-    found = {}
+    links = {}
     for c in machine.channels:
         if c.src in number and c.dst in number:
             groups = [g for g in machine.groups if (c.src, c.dst) in g.channels]
             rate = min([c.bytes_per_s, *(g.bytes_per_s for g in groups)])
             own = (f"{c.src}->{c.dst}",) if c.shared else ()
             lanes = tuple(f"group {g.name}" for g in groups) or own
-            found[number[c.src], number[c.dst]] = Link(rate, c.latency_ns, lanes)
-    return found
+            links[number[c.src], number[c.dst]] = Link(rate, c.latency_ns, lanes)
+    return links
 
 
 def check_memories(machine: Machine) -> None:
@@ -82,14 +82,14 @@ def check_memories(machine: Machine) -> None:
 def first_processors(machine: Machine, processors: Processors) -> Sequence[str]:
     """Return the names of the first processors of a machine, or of each kind."""
     asked = checked_processors(processors)
-    found = []
+    first = []
     for kind, count in ((None, asked),) if isinstance(asked, int) else asked:
-        some = [p.name for p in machine.processors if kind in (None, p.kind)]
-        if len(some) < count:
+        fit = [p.name for p in machine.processors if kind in (None, p.kind)]
+        if len(fit) < count:
             of_kind = "" if kind is None else f" of kind {kind!r}"
             raise InstanceError(
-                f"distributed, processors: found {count}{of_kind}, expected at most {len(some)}, as machine "
+                f"distributed, processors: found {count}{of_kind}, expected at most {len(fit)}, as machine "
                 f"{machine.name!r} has"
             )
-        found += some[:count]
-    return found
+        first += fit[:count]
+    return first

@@ -139,12 +139,12 @@ class MinIO(Problem):
 
     def written(self, answer: Plan) -> list[int]:
         """Return by tensor the bytes that are copied to the storage."""
-        found = [0] * len(self.graph.tensors)
+        nbytes = [0] * len(self.graph.tensors)
         for c in answer.copies:
             if c.dst == STORAGE:
                 size = self.graph.tensors[c.tensor].nbytes
-                found[c.tensor] += size if c.bytes is None else c.bytes[1] - c.bytes[0]
-        return found
+                nbytes[c.tensor] += size if c.bytes is None else c.bytes[1] - c.bytes[0]
+        return nbytes
 
     def impossible(self) -> str | None:
         """Return why there is no plan, if the beginning or one op needs more bytes than there are.

@@ -195,14 +195,14 @@ class Partition(Problem):
     @cached_property
     def modes(self) -> tuple[dict[str, tuple[int, int]], ...]:
         """By op and kind: time in ns and number of its fastest mode there."""
-        found: list[dict[str, tuple[int, int]]] = []
+        modes: list[dict[str, tuple[int, int]]] = []
         for some in alternatives_of(self.graph, self.kinds):
             own: dict[str, tuple[int, int]] = {}
             for a in some:
                 kind = self.kinds[a.kind][0]
                 own[kind] = min(own.get(kind, (a.duration, a.mode)), (a.duration, a.mode))
-            found.append(own)
-        return tuple(found)
+            modes.append(own)
+        return tuple(modes)
 
     @cached_property
     def rules(self) -> SplitRules:
@@ -301,10 +301,10 @@ class Partition(Problem):
         durations = [0] * len(modes)
         for run in plan.runs:
             durations[run.op] = run.end - run.start
-        found = judge_split(self.graph, answer, durations, self.rules)
-        if found.violations:
-            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *found.violations]))
-        objective = self.value(found) if verdict.valid else None
+        ruled = judge_split(self.graph, answer, durations, self.rules)
+        if ruled.violations:
+            verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *ruled.violations]))
+        objective = self.value(ruled) if verdict.valid else None
         return Judgement(objective=objective, verification=verdict, plan=plan)
 
     def impossible(self) -> str | None:
@@ -328,7 +328,7 @@ class Partition(Problem):
         """Return devices, load and bytes of each stage."""
         assert judgement.plan is not None
         split = self.read(judgement.plan)
-        found = self.verdict(split)
+        verdict = self.verdict(split)
         return [
             Fact(
                 f"stage {s} on {split.kinds[s]}"
@@ -336,7 +336,7 @@ class Partition(Problem):
                 {"ns": load, "bytes": held, "ops": split.stage.count(s)},
                 f"{exact_value(load, self.unit)}, {exact_bytes(held)}, {split.stage.count(s)} ops",
             )
-            for s, (load, held) in enumerate(zip(found.loads, found.memories, strict=True))
+            for s, (load, held) in enumerate(zip(verdict.loads, verdict.memories, strict=True))
         ]
 
 

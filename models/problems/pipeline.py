@@ -231,14 +231,14 @@ class Pipeline(Problem):
         assert isinstance(verdict, Verification)
         plan = judgement.plan
         assert plan is not None
-        found = []
+        rows = []
         for p in self.machine.processors:
             runs = [run for run in plan.runs if run.processor == p.name]
             window = max(run.end for run in runs) - min(run.start for run in runs)
             idle = window - sum(run.end - run.start for run in runs)
             text = f"{format_duration(idle)} of {format_duration(window)}"
-            found.append(Fact(f"idle {p.name}", {"ns": idle, "of_ns": window}, text))
-        return [*found, *peak_facts(verdict)]
+            rows.append(Fact(f"idle {p.name}", {"ns": idle, "of_ns": window}, text))
+        return [*rows, *peak_facts(verdict)]
 
 
 def longest_span(plan: Plan) -> int:

@@ -141,13 +141,13 @@ class Placement(Problem):
         known = {*tiers, *(t.name for t in renamed.tiers)}
         if not self.graph.ops:
             raise InstanceError(f"placement, graph {self.graph.name!r}: found no ops, expected at least one")
-        for kind, some in sorted((self.start or {}).items(), key=lambda pair: str(pair[0])):
+        for kind, allowed in sorted((self.start or {}).items(), key=lambda pair: str(pair[0])):
             if kind not in KINDS:
                 raise InstanceError(
                     f"placement, start: found kind {kind!r}, expected one of {', '.join(KINDS)}"
                 )
-            check_type(some, (tuple, list), f"placement, start of kind {kind!r}", "a tuple of tiers")
-            for tier in some:
+            check_type(allowed, (tuple, list), f"placement, start of kind {kind!r}", "a tuple of tiers")
+            for tier in allowed:
                 if tier not in known:
                     raise InstanceError(
                         f"placement, start of kind {kind!r}: found tier {tier!r}, {nearest(str(tier), tiers)}"
@@ -349,7 +349,7 @@ def _meant_tiers(text: str, tiers: list[str], devices: list[str], where: str) ->
 
 def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
     """Return the violations of the problem's own rules."""
-    found = []
+    broken = []
     last: dict[str, int] = {}
     ran = set[int]()
     for run in (
@@ -360,7 +360,7 @@ def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
         ran.add(run.op)
         before = last.get(run.processor, -1)
         if run.op < before:
-            found.append(
+            broken.append(
                 Violation(
                     kind="order",
                     message=f"op {run.op} runs on {run.processor!r} after op {before}, "
@@ -370,17 +370,17 @@ def _broken_rules(problem: Placement, plan: Plan) -> list[Violation]:
             )
         last[run.processor] = max(before, run.op)
     if problem.whole:
-        found += partial_copies(problem.graph, plan)
-    return found
+        broken += partial_copies(problem.graph, plan)
+    return broken
 
 
 def partial_copies(graph: Graph, plan: Plan) -> list[Violation]:
     """Return a violation, of kind ``whole``, for each copy of a part of a tensor."""
-    found = []
+    partial = []
     for number, copy in enumerate(plan.copies):
         nbytes = graph.tensors[copy.tensor].nbytes
         if copy.bytes is not None and copy.bytes != (0, nbytes):
-            found.append(
+            partial.append(
                 Violation(
                     kind="whole",
                     message=f"copy {number} moves bytes {list(copy.bytes)} of tensor {copy.tensor}, "
@@ -388,4 +388,4 @@ def partial_copies(graph: Graph, plan: Plan) -> list[Violation]:
                     time=copy.start,
                 )
             )
-    return found
+    return partial

@@ -27,11 +27,11 @@ def named_as_chains(machine: Machine, start: Starts | None, graph: Graph) -> tup
     known = {tier.name for tier in machine.tiers}
     if memory not in named - known or len(machine.processors) != 1:
         return machine, start
-    found = with_named_tiers(machine, graph)
-    tiers = sorted(found.tiers[1:], key=lambda tier: tier.name in known)
+    renamed = with_named_tiers(machine, graph)
+    tiers = sorted(renamed.tiers[1:], key=lambda tier: tier.name in known)
     if start is not None:
         start = {kind: tuple(memory if x == first else x for x in some) for kind, some in start.items()}
-    return replace(found, tiers=(found.tiers[0], *tiers)), start
+    return replace(renamed, tiers=(renamed.tiers[0], *tiers)), start
 
 
 def check_reach(machine: Machine) -> None:

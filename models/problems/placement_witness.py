@@ -133,8 +133,8 @@ def _content(graph: Graph) -> list[int]:
             if a is not None and b is not None and (b == n or t in graph.ops[b].reads):
                 change[a + 1] += tensor.nbytes
                 change[b + 1] -= tensor.nbytes
-    held, found = 0, []
+    held, content = 0, []
     for delta in change[: n + 1]:
         held += delta
-        found.append(held)
-    return found
+        content.append(held)
+    return content

@@ -109,10 +109,10 @@ class Problem(ABC):
     @cached_property
     def instance(self) -> Question:
         """What the question is about and what is asked: name, source and hash of all that is said."""
-        name, source, said = *self.called(), self.said()
-        if isinstance(said, str):
-            return Question(name=name, source=source, sha256=said)
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        name, source, payload = *self.called(), self.said()
+        if isinstance(payload, str):
+            return Question(name=name, source=source, sha256=payload)
+        text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
         return Question(name=name, source=source, sha256=hashlib.sha256(text.encode()).hexdigest())
 
     @abstractmethod

@@ -131,15 +131,15 @@ def alternatives_of(graph: Graph, kinds: Kinds) -> tuple[tuple[Alternative, ...]
     InstanceError
         If a mode binds operands to tiers, no processor can run some op, or no op can run on some kind.
     """
-    found = tuple(_of_op(op, i, kinds) for i, op in enumerate(graph.ops))
-    used = {a.kind for some in found for a in some}
+    choices = tuple(_of_op(op, i, kinds) for i, op in enumerate(graph.ops))
+    used = {a.kind for some in choices for a in some}
     for k, (kind, _) in enumerate(kinds):
         if k not in used:
             named = sorted({name for op in graph.ops for mode in op.all_modes for name in mode.processors})
             raise InstanceError(
                 f"processors: found kind {kind!r}, on which no op can run, expected one of {', '.join(named)}"
             )
-    return found
+    return choices
 
 
 def _of_op(op: Op, i: int, kinds: Kinds) -> tuple[Alternative, ...]:
@@ -148,7 +148,7 @@ def _of_op(op: Op, i: int, kinds: Kinds) -> tuple[Alternative, ...]:
         raise InstanceError(
             f"{where}: found a mode that binds operands to tiers, expected modes of one memory"
         )
-    found = []
+    choices = []
     for k, (kind, _) in enumerate(kinds):
         able = [
             Alternative(number, k, mode.duration_ns, mode.workspace)
@@ -158,16 +158,16 @@ def _of_op(op: Op, i: int, kinds: Kinds) -> tuple[Alternative, ...]:
         least: int | None = None
         for a in sorted(able, key=lambda a: (a.duration, a.workspace, a.mode)):
             if least is None or a.workspace < least:
-                found.append(a)
+                choices.append(a)
                 least = a.workspace
-    if not found:
+    if not choices:
         named = sorted({name for mode in op.all_modes for name in mode.processors})
         given = ", ".join(f"{count} of kind {kind}" for kind, count in kinds)
         raise InstanceError(
             f"{where}: found no processor that can run it ({given}), expected one of kind "
             f"{' or '.join(named)}"
         )
-    return tuple(found)
+    return tuple(choices)
 
 
 def as_good(some: Iterable[Alternative], kind: int, mode: Mode) -> int | None:

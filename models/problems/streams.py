@@ -222,7 +222,7 @@ class Streams(Problem):
             If it is none of them, or not one for this contention and number of streams; an op is missing or
             there twice; or the orders close a cycle with the precedence.
         """
-        found = type(item).__name__
+        given = type(item).__name__
         try:
             if isinstance(item, Plan) and item.graph_sha256 not in (None, self.graph.sha256):
                 raise InstanceError(f"found a plan for another graph than {self.graph.name!r}")
@@ -233,7 +233,7 @@ class Streams(Problem):
         except (AttributeError, LookupError, TypeError, ValueError):
             expected = "stages of groups of ops" if self.device.staged else "streams of ops"
             expected = expected if self.cluster is None else "devices of streams of ops"
-            raise InstanceError(f"found {found}, expected a Plan, or sequences: {expected}") from None
+            raise InstanceError(f"found {given}, expected a Plan, or sequences: {expected}") from None
         if isinstance(item, Stages) != self.device.staged:
             kinds = ("Stages", "StreamOrder") if self.device.staged else ("StreamOrder", "Stages")
             raise InstanceError(f"found {kinds[1]} under contention {self.contention!r}, expected {kinds[0]}")

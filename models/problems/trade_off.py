@@ -124,11 +124,11 @@ class TradeOff:
     @property
     def front(self) -> tuple[tuple[int, int], ...]:
         """Peak and makespan of the schedules that no other one beats in both: the Pareto front."""
-        found: list[tuple[int, int]] = []
+        front: list[tuple[int, int]] = []
         for peak, makespan in sorted({(p.peak, p.makespan) for p in self.points}):
-            if not found or makespan < found[-1][1]:
-                found.append((peak, makespan))
-        return tuple(found)
+            if not front or makespan < front[-1][1]:
+                front.append((peak, makespan))
+        return tuple(front)
 
     def bound_within(self, memory: int) -> int | None:
         """Return the best bound within a memory, in ns: that of any point with more, by (2)."""
@@ -181,7 +181,7 @@ def closed(
     >>> [(p.memory, p.makespan, p.bound) for p in closed([4, 8, 9], [slow, fast], known)]
     [(4, 9, 6), (8, 6, 6), (9, 6, 3)]
     """
-    found = []
+    points = []
     for memory in sorted({*memories}):
         fitting = [s for s in schedules if s.peak <= memory]
         if not fitting:
@@ -189,7 +189,7 @@ def closed(
         best = min(fitting, key=lambda s: (s.makespan, s.peak))
         holding = [b for b in bounds if b.memory is None or b.memory >= memory]
         bound = max(holding, key=lambda b: b.value, default=None)
-        found.append(
+        points.append(
             TradeOffPoint(
                 memory=memory,
                 makespan=best.makespan,
@@ -199,4 +199,4 @@ def closed(
                 plan=best.plan,
             )
         )
-    return found
+    return points

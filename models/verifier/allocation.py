@@ -85,29 +85,29 @@ def verify_allocation(buffers: Buffers, offsets: Mapping[str, int]) -> Allocatio
     >>> print(verify_allocation(both, {"x": 0, "y": 0}).violations[0])
     overlap: buffers 'x' at [0, 4) and 'y' at [0, 8) are both alive from time 2, expected disjoint addresses
     """
-    found: list[Violation] = []
+    faults: list[Violation] = []
     known = {b.id for b in buffers.buffers}
     for name in offsets:
         if name not in known:
-            found.append(_violation("unknown", f"found {shown(name)}, expected a buffer's id"))
+            faults.append(_violation("unknown", f"found {shown(name)}, expected a buffer's id"))
     placed: list[tuple[Buffer, int]] = []
     heights = dict.fromkeys(buffers.pools, 0)
     for b in buffers.buffers:
         if b.id not in offsets:
-            found.append(_violation("missing", f"buffer {b.id!r} has no offset, expected one", b))
+            faults.append(_violation("missing", f"buffer {b.id!r} has no offset, expected one", b))
             continue
         offset: object = offsets[b.id]
         if type(offset) is not int or not 0 <= offset <= LARGEST:
             fault = f"found offset {shown(offset)}, expected an integer in [0, {LARGEST}]"
-            found.append(_violation("offset", f"buffer {b.id!r}: {fault}", b))
+            faults.append(_violation("offset", f"buffer {b.id!r}: {fault}", b))
             continue
         placed.append((b, offset))
         heights[b.pool] = max(heights[b.pool], offset + b.size)
-        found += _judge_one(b, offset, buffers.pools[b.pool])
+        faults += _judge_one(b, offset, buffers.pools[b.pool])
     overlaps = _overlaps(buffers, placed)
-    found += overlaps[:LISTED]
+    faults += overlaps[:LISTED]
     return AllocationVerdict(
-        violations=sorted_violations(found),
+        violations=sorted_violations(faults),
         heights=heights,
         complete=len(overlaps) <= LISTED,
     )
@@ -128,16 +128,16 @@ def _judge_one(b: Buffer, offset: int, capacity: int | None) -> list[Violation]:
     inside = capacity is None or offset + b.size <= capacity
     if inside and not offset % b.alignment and b.offset in (None, offset):
         return []  # of many buffers: words are made only for what is wrong
-    found = []
+    faults = []
     where = f"buffer {b.id!r}: found offset {offset}"
     if offset % b.alignment:
-        found.append(_violation("alignment", f"{where}, expected a multiple of {b.alignment}", b))
+        faults.append(_violation("alignment", f"{where}, expected a multiple of {b.alignment}", b))
     if b.offset is not None and offset != b.offset:
-        found.append(_violation("fixed", f"{where}, expected its fixed offset {b.offset}", b))
+        faults.append(_violation("fixed", f"{where}, expected its fixed offset {b.offset}", b))
     if not inside:
         fault = f"{where} for {b.size} bytes, expected its end within pool {b.pool!r} of {capacity}"
-        found.append(_violation("capacity", fault, b))
-    return found
+        faults.append(_violation("capacity", fault, b))
+    return faults
 
 
 class _Layer:
@@ -153,15 +153,15 @@ class _Layer:
         """Return the buffers whose range meets ``[low, high)``."""
         lows, at = self.lows, self.at
         i = bisect_left(lows, low)
-        found = []
+        near = []
         if i:
             end, number = at[lows[i - 1]]
             if end > low:
-                found.append(number)
+                near.append(number)
         while i < len(lows) and lows[i] < high:
-            found.append(at[lows[i]][1])
+            near.append(at[lows[i]][1])
             i += 1
-        return found
+        return near
 
     def insert(self, low: int, high: int, number: int) -> None:
         insort(self.lows, low)
@@ -175,14 +175,14 @@ def _occupied(b: Buffer) -> list[tuple[int, int, int, int]]:
     """Return times and bytes (from the offset) that the buffer occupies."""
     if not b.gaps:
         return [(b.lower, b.upper, 0, b.size)] if b.size else []
-    found = []
+    pieces = []
     now = b.lower
     for gap in b.gaps:
-        found.append((now, gap.lower, 0, b.size))
-        found.append((gap.lower, gap.upper, gap.low, gap.high))
+        pieces.append((now, gap.lower, 0, b.size))
+        pieces.append((gap.lower, gap.upper, gap.low, gap.high))
         now = gap.upper
-    found.append((now, b.upper, 0, b.size))
-    return [(begin, end, low, high) for begin, end, low, high in found if begin < end and low < high]
+    pieces.append((now, b.upper, 0, b.size))
+    return [(begin, end, low, high) for begin, end, low, high in pieces if begin < end and low < high]
 
 
 def _overlaps(buffers: Buffers, placed: list[tuple[Buffer, int]]) -> list[Violation]:
@@ -204,7 +204,7 @@ def _overlaps(buffers: Buffers, placed: list[tuple[Buffer, int]]) -> list[Violat
             of_pool.append((begin, 1, n, offset + low, offset + high))
             of_pool.append((end, 0, n, offset + low, offset + high))
     allowed = set(buffers.inplace) | {(b, a) for a, b in buffers.inplace}
-    found: list[Violation] = []
+    faults: list[Violation] = []
     pairs: set[tuple[int, int]] = set()
     for pool in sorted(events):
         layers: list[_Layer] = []
@@ -226,15 +226,15 @@ def _overlaps(buffers: Buffers, placed: list[tuple[Buffer, int]]) -> list[Violat
                     if together or pair in pairs:
                         continue
                     pairs.add(pair)
-                    found.append(_overlap(time, other, other_offset, b, offset))
-                    if len(found) > LISTED:
-                        return found
+                    faults.append(_overlap(time, other, other_offset, b, offset))
+                    if len(faults) > LISTED:
+                        return faults
             if home is None:
                 home = _Layer()
                 layers.append(home)
             home.insert(low, high, n)
             layer_of[n] = home
-    return found
+    return faults
 
 
 def _overlap(time: int, a: Buffer, a_offset: int, b: Buffer, b_offset: int) -> Violation:

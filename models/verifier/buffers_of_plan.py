@@ -32,11 +32,11 @@ def buffers_of_plan(case: Case, actions: Actions) -> Buffers:
     InstanceError
         If a free releases bytes that are not allocated.
     """
-    found = residencies(case, actions)
-    pairs = inplace_pairs(case, actions, found)
+    listed = residencies(case, actions)
+    pairs = inplace_pairs(case, actions, listed)
     names = Counter[str]()
-    ids = [_unique(names, _residency_id(case, r)) for r in found]
-    moved = int(any(r.lower == CARRIED and 0 in (r.upper, *(a for a, _ in r.gaps)) for r in found))
+    ids = [_unique(names, _residency_id(case, r)) for r in listed]
+    moved = int(any(r.lower == CARRIED and 0 in (r.upper, *(a for a, _ in r.gaps)) for r in listed))
     buffers = [
         Buffer(
             id=name,
@@ -46,7 +46,7 @@ def buffers_of_plan(case: Case, actions: Actions) -> Buffers:
             gaps=tuple(Gap(begin + moved, end + moved) for begin, end in r.gaps),
             pool=case.tiers[r.tier],
         )
-        for name, r in zip(ids, found, strict=True)
+        for name, r in zip(ids, listed, strict=True)
     ]
     for run in sorted(actions.runs, key=attrgetter("start", "op", "position")):
         if run.workspace:

@@ -50,14 +50,14 @@ class ByteRanges:
 
     def gaps(self, low: int, high: int) -> list[tuple[int, int]]:
         """Return the maximal parts of ``[low, high)`` that have no value."""
-        found = []
+        gaps = []
         for a, b, _ in self.pieces(low, high):
             if a > low:
-                found.append((low, a))
+                gaps.append((low, a))
             low = b
         if low < high:
-            found.append((low, high))
-        return found
+            gaps.append((low, high))
+        return gaps
 
     def replace(self, low: int, high: int, value: int | None) -> int:
         """Give ``[low, high)`` the value, or none; return how many of these bytes had one before."""

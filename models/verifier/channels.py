@@ -85,7 +85,7 @@ def _overloads(uses: list[_Use], limit: int) -> list[tuple[int, _Use]]:
     events += [(use.begin, 1, k) for k, use in enumerate(uses)]
     events.sort()
     next_times = [event[0] for event in events[1:]] + [-1] * bool(events)
-    found: list[tuple[int, _Use]] = []
+    overloads: list[tuple[int, _Use]] = []
     floor = rounded = 0  # sums over the active copies
     by_duration: dict[int, int] = {}  # their bytes
     over = False
@@ -108,9 +108,9 @@ def _overloads(uses: list[_Use], limit: int) -> list[tuple[int, _Use]]:
             continue
         now = floor + rounded > limit << SHIFT and _exceeds(floor, limit, by_duration)
         if now and not over:
-            found.append((time, use))
+            overloads.append((time, use))
         over = now
-    return found
+    return overloads
 
 
 def _exceeds(floor: int, limit: int, by_duration: dict[int, int]) -> bool:

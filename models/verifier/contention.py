@@ -212,8 +212,8 @@ def _judge_room(case: Case, begins: tuple[int, ...], in_stage: list[list[RunItem
         return
     first = dict.fromkeys((item.tensor for item in actions.start), -1)
     last = dict.fromkeys(first, 0)
-    for k, some in enumerate(in_stage):
-        for run in some:
+    for k, runs in enumerate(in_stage):
+        for run in runs:
             op = case.graph.ops[run.op]
             for t in (*op.reads, *op.writes):
                 first.setdefault(t, k)
@@ -224,9 +224,9 @@ def _judge_room(case: Case, begins: tuple[int, ...], in_stage: list[list[RunItem
             last[t] = len(begins)
         else:
             last[t] = max(k, bisect_left(begins, released[t]) - 1)
-    for k, some in enumerate(in_stage):
+    for k, runs in enumerate(in_stage):
         workspace: dict[int, int] = {}
-        for run in some:
+        for run in runs:
             workspace[run.processor] = max(workspace.get(run.processor, 0), run.workspace)
         held = sum(case.nbytes[t] for t, end in last.items() if first[t] <= k <= end)
         if (needed := held + sum(workspace.values())) > capacity:

@@ -31,15 +31,15 @@ class _Band:
 
     def overlapping(self, low: int, high: int, at_most: int | None = None) -> list[int]:
         """Return the numbers of the flights that touch the range."""
-        found: list[int] = []
+        flights: list[int] = []
         items = self.items
         for i in range(bisect_left(items, (low - self.widest + 1,)), len(items)):
             a, b, number = items[i]
-            if a >= high or len(found) == at_most:
+            if a >= high or len(flights) == at_most:
                 break
             if b > low:
-                found.append(number)
-        return found
+                flights.append(number)
+        return flights
 
 
 class Flights:
@@ -158,11 +158,11 @@ class Flights:
         other: Flight | None = None,
     ) -> None:
         case, copy = self.case, flight.copy
-        way = f"from {case.tiers[copy.src]!r} to {case.tiers[copy.dst]!r}"
+        ends = f"from {case.tiers[copy.src]!r} to {case.tiers[copy.dst]!r}"
         part = case.part(copy.tensor, copy.low, copy.high)
         case.report(
             kind,
-            f"copy {copy.position} takes {part} {way} from {copy.start} to {copy.end} ns, {fault}",
+            f"copy {copy.position} takes {part} {ends} from {copy.start} to {copy.end} ns, {fault}",
             time=time,
             tensor=copy.tensor,
             tier=case.tiers[tier],

@@ -75,15 +75,15 @@ def verify_flow(
         Kinds ``edge`` and ``flow``; empty if the proof holds for its value.
     """
     n = len(graph.ops)
-    found = [
+    faults = [
         Violation(
             kind="edge", message=f"found [{i}, {j}], expected two different ops in [0, {n})", op=i, other=j
         )
         for i, j in edges
         if not (0 <= i < n and 0 <= j < n and i != j)
     ]
-    if found:
-        return tuple(found)
+    if faults:
+        return tuple(faults)
     facts = _facts(graph, edges)
     if not facts.after.acyclic:
         return (Violation(kind="edge", message="the edges close a cycle, expected none"),)
@@ -92,8 +92,8 @@ def verify_flow(
         return (_wrong(fault),)
     for number, case in enumerate(proof.cases):
         where = f"case {number}: " if len(proof.cases) > 1 else ""
-        found += [_wrong(where + text) for text in _faults(facts, case, processors)]
-    return tuple(found)
+        faults += [_wrong(where + text) for text in _faults(facts, case, processors)]
+    return tuple(faults)
 
 
 def _wrong(message: str) -> Violation:
@@ -347,9 +347,9 @@ def _settled(facts: _Facts, case: FlowCase, u: Integers, v: Integers) -> Boolean
 
 def _reached(neighbours: Sequence[Sequence[int]], todo: list[int]) -> set[int]:
     """Return the ops that a path of one arc or more leads to."""
-    found: set[int] = set()
+    reached: set[int] = set()
     while todo:
-        fresh = [j for j in neighbours[todo.pop()] if j not in found]
-        found.update(fresh)
+        fresh = [j for j in neighbours[todo.pop()] if j not in reached]
+        reached.update(fresh)
         todo += fresh
-    return found
+    return reached

@@ -63,31 +63,31 @@ class Followers:
 
     def has(self, i: Integers, j: Integers) -> Booleans:
         """Return of pairs of ops whether j must follow i."""
-        found = among(self.pairs, i * self.n + j)
-        if found.all():
-            return found
+        known = among(self.pairs, i * self.n + j)
+        if known.all():
+            return known
         order = self._order
         place = np.empty(self.n, np.int64)
         place[np.asarray(order, np.int64)] = np.arange(self.n)
-        asked = np.flatnonzero(~found & (place[i] < place[j]))
+        asked = np.flatnonzero(~known & (place[i] < place[j]))
         asked = asked[np.argsort(place[j[asked]], kind="stable")]
         targets, bits = np.unique(place[j[asked]], return_inverse=True)
         for low in range(0, len(targets), _TARGETS):
             # bit k of the mask of an op: it is target k of these or must precede it
-            some = asked[(bits >= low) & (bits < low + _TARGETS)]
+            part = asked[(bits >= low) & (bits < low + _TARGETS)]
             masks = [0] * self.n
             for k, at in enumerate(targets[low : low + _TARGETS].tolist()):
                 masks[order[at]] = 1 << k
-            ends = int(place[i[some]].min()), int(place[j[some]].max())
+            ends = int(place[i[part]].min()), int(place[j[part]].max())
             for x in reversed(order[ends[0] : ends[1]]):
                 mask = masks[x]
                 for y in self.later[x]:
                     mask |= masks[y]
                 masks[x] = mask
-            numbers = np.searchsorted(targets, place[j[some]]) - low
-            pairs = zip(i[some].tolist(), numbers.tolist(), strict=True)
-            found[some] = [masks[x] >> k & 1 == 1 for x, k in pairs]
-        return found
+            numbers = np.searchsorted(targets, place[j[part]]) - low
+            pairs = zip(i[part].tolist(), numbers.tolist(), strict=True)
+            known[part] = [masks[x] >> k & 1 == 1 for x, k in pairs]
+        return known
 
 
 def _lists(at: Integers, to: Integers, n: int) -> list[list[int]]:

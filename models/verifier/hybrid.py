@@ -43,7 +43,7 @@ def judge_hybrid(
     """
     values, pairs = ordered_values(graph)
     degrees = [degree_of(kind) or 0 for kind in split.kinds]
-    found = _wrong(graph, split, needs, rules, pairs, degrees)
+    faults = _wrong(graph, split, needs, rules, pairs, degrees)
     own = [needs[i][m] for i, m in enumerate(split.modes)]
     work = [0] * len(degrees)
     held = [0] * len(degrees)
@@ -63,9 +63,9 @@ def judge_hybrid(
     for s, nbytes in enumerate(held):
         if rules.memory is not None and nbytes > rules.memory:
             said = f"stage {s} holds {exact_bytes(nbytes)}, expected at most {exact_bytes(rules.memory)}"
-            found.append(Violation(kind="memory", message=said, resource=f"stage {s}"))
+            faults.append(Violation(kind="memory", message=said, resource=f"stage {s}"))
     times = tuple(_up(w, d) for w, d in zip(work, split.replicas, strict=True))
-    return SplitVerdict(loads=times, memories=tuple(held), ends=(), violations=tuple(found))
+    return SplitVerdict(loads=times, memories=tuple(held), ends=(), violations=tuple(faults))
 
 
 def _wrong(
@@ -77,44 +77,44 @@ def _wrong(
     degrees: Sequence[int],
 ) -> list[Violation]:
     """Return what is wrong with devices, degrees, modes and order."""
-    found = []
+    faults = []
     used = sum(d * t for d, t in zip(split.replicas, degrees, strict=True))
     if used > rules.processors:
-        said = f"found {used} devices, expected at most {rules.processors}"
-        found.append(Violation(kind="devices", message=said))
+        message = f"found {used} devices, expected at most {rules.processors}"
+        faults.append(Violation(kind="devices", message=message))
     if (total := sum(split.replicas)) > rules.micro:
-        said = f"found {total} replicas of all stages, expected at most the {rules.micro} micro-batches"
-        found.append(Violation(kind="replicas", message=said))
+        message = f"found {total} replicas of all stages, expected at most the {rules.micro} micro-batches"
+        faults.append(Violation(kind="replicas", message=message))
     for s, (d, t) in enumerate(zip(split.replicas, degrees, strict=True)):
         where = f"stage {s}"
         if rules.micro % d:
-            said = f"{where}: found {d} replicas, expected a divisor of {rules.micro} micro-batches"
-            found.append(Violation(kind="replicas", message=said, resource=where))
+            message = f"{where}: found {d} replicas, expected a divisor of {rules.micro} micro-batches"
+            faults.append(Violation(kind="replicas", message=message, resource=where))
         if rules.replicate is not None and d > rules.replicate:
-            said = f"{where}: found {d} replicas, expected at most {rules.replicate}"
-            found.append(Violation(kind="replicas", message=said, resource=where))
+            message = f"{where}: found {d} replicas, expected at most {rules.replicate}"
+            faults.append(Violation(kind="replicas", message=message, resource=where))
         if rules.tensor is not None and t > rules.tensor:
-            said = f"{where}: found groups of {t}, expected at most {rules.tensor}"
-            found.append(Violation(kind="group", message=said, resource=where))
+            message = f"{where}: found groups of {t}, expected at most {rules.tensor}"
+            faults.append(Violation(kind="group", message=message, resource=where))
     for i, (op, m) in enumerate(zip(graph.ops, split.modes, strict=True)):
         kind = split.kinds[split.stage[i]]
         there = [k for k, mode in enumerate(op.all_modes) if kind in (mode.processors or ("t1",))]
         again = [k for k in there if needs[i][k].again]
         if m not in there:
-            said = f"op {i} {op.name!r}: found mode {m}, expected one of {there} on kind {kind!r}"
-            found.append(Violation(kind="mode", message=said, op=i))
+            message = f"op {i} {op.name!r}: found mode {m}, expected one of {there} on kind {kind!r}"
+            faults.append(Violation(kind="mode", message=message, op=i))
         elif rules.recompute == ("none" if m in again else "all") and (m in again or again):
             expected = "a mode that does not run again" if m in again else f"one of {again}"
-            said = f"op {i} {op.name!r}: found mode {m}, expected {expected}"
-            found.append(Violation(kind="mode", message=said, op=i))
+            message = f"op {i} {op.name!r}: found mode {m}, expected {expected}"
+            faults.append(Violation(kind="mode", message=message, op=i))
     for a, b in pairs:
         if split.stage[a] > split.stage[b]:
-            said = (
+            message = (
                 f"op {b} {graph.ops[b].name!r} on stage {split.stage[b]} needs op {a} {graph.ops[a].name!r} "
                 f"on stage {split.stage[a]}, expected an earlier one or its own"
             )
-            found.append(Violation(kind="contiguity", message=said, op=a, other=b))
-    return found
+            faults.append(Violation(kind="contiguity", message=message, op=a, other=b))
+    return faults
 
 
 def _up(number: int, parts: int) -> int:

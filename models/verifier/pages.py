@@ -28,11 +28,11 @@ def paged_peaks(
     """
     case = Case(graph, plan.machine, plan.period)
     actions = well_formed(case, plan, start_rule(case, plan, start_tiers))
-    found = residencies(case, actions)
+    listed = residencies(case, actions)
     buffers = buffers_of_plan(case, actions).buffers
     tensors: dict[tuple[str, int], Held] = defaultdict(list)
     changes: dict[str, dict[int, int]] = {tier: defaultdict(int) for tier in case.tiers}
-    for r, b in zip(found, buffers, strict=False):
+    for r, b in zip(listed, buffers, strict=False):
         tensors[b.pool, r.tensor] += [
             (start, end, (r.low + low) // page, -(-(r.low + high) // page))
             for start, end, low, high in b.rectangles
@@ -41,7 +41,7 @@ def paged_peaks(
         for start, end, pages in _unions(held):
             changes[tier][start] += pages * page
             changes[tier][end] -= pages * page
-    for b in buffers[len(found) :]:
+    for b in buffers[len(listed) :]:
         changes[b.pool][b.lower] += -(-b.size // page) * page
         changes[b.pool][b.upper] -= -(-b.size // page) * page
     return {

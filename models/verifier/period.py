@@ -30,12 +30,12 @@ def judge_final(case: Case, memory: Memory, time: int) -> None:
         want = memory.base[t] + case.last[t]
         if any(held[t] == want for held in memory.held):
             continue
-        found = ByteRanges()
+        ranges = ByteRanges()
         for k in range(len(case.tiers)):
             for low, high, valid in memory.content(k, t, case.last[t]):
                 if valid:
-                    found.replace(low, high, 1)
-        gaps = found.gaps(0, case.span[t])
+                    ranges.replace(low, high, 1)
+        gaps = ranges.gaps(0, case.span[t])
         if not gaps:
             continue
         low, high = gaps[0]

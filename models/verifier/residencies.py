@@ -99,24 +99,24 @@ def _around_the_period(case: Case, closed: list[Residency], left: list[Residency
     left_at: dict[Place, ByteRanges] = {}
     for r in left:
         left_at.setdefault((r.tier, r.tensor), ByteRanges()).replace(r.low, r.high, 0)
-    found: list[Residency] = []
+    listed: list[Residency] = []
     released_at: dict[Place, ByteRanges] = {}
     for r in closed:
         tensor = case.graph.tensors[r.tensor]
         place = (r.tier, r.tensor)
         if r.lower != CARRIED or not (tensor.initial and tensor.final):
-            found.append(r)
+            listed.append(r)
             continue
         released_at.setdefault(place, ByteRanges()).replace(r.low, r.high, r.upper)
         gone = left_at.get(place, ByteRanges()).gaps(r.low, r.high)
-        found += [replace(r, low=a, high=b) for a, b in gone]
+        listed += [replace(r, low=a, high=b) for a, b in gone]
     for r in left:
         released = released_at.get((r.tier, r.tensor), ByteRanges())
         for a, b, time in released.pieces(r.low, r.high):
             gaps = ((time, r.lower),) if time < r.lower else ()
-            found.append(replace(r, lower=CARRIED, gaps=gaps, low=a, high=b))
-        found += [replace(r, low=a, high=b) for a, b in released.gaps(r.low, r.high)]
-    return found
+            listed.append(replace(r, lower=CARRIED, gaps=gaps, low=a, high=b))
+        listed += [replace(r, low=a, high=b) for a, b in released.gaps(r.low, r.high)]
+    return listed
 
 
 def _maximal(case: Case, residencies: list[Residency]) -> list[Residency]:

@@ -91,7 +91,7 @@ class Violation:
         return f"{self.kind}: {self.message}"
 
 
-def sorted_violations(found: list[Violation]) -> tuple[Violation, ...]:
+def sorted_violations(violations: list[Violation]) -> tuple[Violation, ...]:
     """Return them by time, then kind, then witness; those without a time first."""
 
     def key(v: Violation) -> tuple[Any, ...]:
@@ -99,7 +99,7 @@ def sorted_violations(found: list[Violation]) -> tuple[Violation, ...]:
         time, *rest = (-1 if x is None else x for x in numbers)
         return (time, v.kind, *rest, v.tier or "", v.buffers, v.message)
 
-    return tuple(sorted(found, key=key))
+    return tuple(sorted(violations, key=key))
 
 
 def raise_violations(violations: tuple[Violation, ...], what: str) -> None:

@@ -26,7 +26,7 @@ MOST_SECONDS = 30.0
 
 def make_again(
     claims: Sequence[Claim],
-    found: Audit,
+    audit: Audit,
     seconds: float,
     draw: str,
     progress: Callable[[str], None] = lambda line: None,
@@ -49,8 +49,8 @@ def make_again(
         if left <= 0:
             break
         progress(f"again: {claim}")
-        for kind, message in _made(claim, min(left, MOST_SECONDS), found):
-            found.contradictions.append(about(kind, message, [claim]))
+        for kind, message in _made(claim, min(left, MOST_SECONDS), audit):
+            audit.contradictions.append(about(kind, message, [claim]))
 
 
 def commit_of(folder: Path) -> str:
@@ -73,7 +73,7 @@ def _is_drawn(claim: Claim, rooms: object) -> bool:
     return claim.witness and claim.status is Status.OPTIMAL and not room.certify
 
 
-def _made(claim: Claim, seconds: float, found: Audit) -> Iterator[tuple[str, str]]:
+def _made(claim: Claim, seconds: float, audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a claim, once its method has run again."""
     from ...solvers.solve import solve
 
@@ -93,7 +93,7 @@ def _made(claim: Claim, seconds: float, found: Audit) -> Iterator[tuple[str, str
         return
     if result.reason is not None:  # it did not run to its end here
         return
-    found.again += 1
+    audit.again += 1
     assert claim.objective is not None
     if result.objective is None:
         yield "again-differs", f"made again, there is no answer, the record says {claim.objective}"

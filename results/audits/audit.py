@@ -153,22 +153,22 @@ def _audit_part(part: Sequence[About], plans: str) -> Audit:
     return found
 
 
-def _audit_all(part: Sequence[About], plans: str, found: Audit, progress: Callable[[str], None]) -> None:
+def _audit_all(part: Sequence[About], plans: str, audit: Audit, progress: Callable[[str], None]) -> None:
     for item in part:
         problems: dict[Question, Problem] = {}
         if plans != "none":
-            _check_instances(item.claims, problems, found, progress)
+            _check_instances(item.claims, problems, audit, progress)
         for row in item.rows:
             for fault in derived_faults(row.columns, row.cells, problems.get(row.question)):
                 where = (f"{row.table}: row {row.number}",)
-                found.contradictions.append(
+                audit.contradictions.append(
                     Contradiction(kind="derived-differs", message=fault, records=where)
                 )
-        wrong, right, certified = _recheck_plans(item.claims, plans, problems, found, progress)
-        _compare([c for c in item.claims if id(c) not in wrong], found)
-        _better_than_known(item.claims, item.known, found)
-        count_unwitnessed(item.claims, right, certified, found)
-        witnesses_without_row(item.claims, found)
+        wrong, right, certified = _recheck_plans(item.claims, plans, problems, audit, progress)
+        _compare([c for c in item.claims if id(c) not in wrong], audit)
+        _better_than_known(item.claims, item.known, audit)
+        count_unwitnessed(item.claims, right, certified, audit)
+        witnesses_without_row(item.claims, audit)
 
 
 def best_of(claims: Sequence[Claim]) -> tuple[Claim | None, Claim | None]:
@@ -185,10 +185,10 @@ def compare(claims: Iterable[Claim]) -> list[Contradiction]:
     by_question: dict[Question, list[Claim]] = {}
     for claim in claims:
         by_question.setdefault(claim.question, []).append(claim)
-    found = Audit()
+    audit = Audit()
     for claims_about in by_question.values():
-        _compare(claims_about, found)
-    return found.contradictions
+        _compare(claims_about, audit)
+    return audit.contradictions
 
 
 def _claims_of(known: Mapping[Question, BestKnown], best_known: str | os.PathLike[str]) -> list[Claim]:
@@ -221,7 +221,7 @@ def _claims_of(known: Mapping[Question, BestKnown], best_known: str | os.PathLik
 def _check_instances(
     claims: Sequence[Claim],
     problems: dict[Question, Problem],
-    found: Audit,
+    audit: Audit,
     progress: Callable[[str], None],
 ) -> None:
     """Load every instance that a table names for a question; what can be loaded joins the problems."""
@@ -229,15 +229,15 @@ def _check_instances(
     for claim in claims:
         if claim.table is not None:
             by_spec.setdefault(claim.instance, []).append(claim)
-    for some in by_spec.values():
-        progress(f"{some[0].instance}, {some[0].problem}")
+    for alike in by_spec.values():
+        progress(f"{alike[0].instance}, {alike[0].problem}")
         loaded: dict[Question, Problem] = {}
         try:
-            problem_of(some[0], loaded)
+            problem_of(alike[0], loaded)
         except LowtideError as error:
-            found.contradictions.append(about("instance-differs", str(error), some))
+            audit.contradictions.append(about("instance-differs", str(error), alike))
             continue
-        found.instances += 1
+        audit.instances += 1
         problems |= loaded
 
 
@@ -245,7 +245,7 @@ def _recheck_plans(
     claims: Sequence[Claim],
     plans: str,
     problems: dict[Question, Problem],
-    found: Audit,
+    audit: Audit,
     progress: Callable[[str], None],
 ) -> tuple[set[int], list[Claim], list[Claim]]:
     """Verify plans and certificates of a question's claims again.
@@ -273,22 +273,22 @@ def _recheck_plans(
             result = check(claim, problems)
             if result.fault is not None:
                 kind, message = result.fault
-                found.contradictions.append(about(kind, message, [claim]))
+                audit.contradictions.append(about(kind, message, [claim]))
                 wrong.add(id(claim))
             elif result.unchecked is not None:
-                found.unchecked.append((str(claim), result.unchecked))
+                audit.unchecked.append((str(claim), result.unchecked))
             elif check is recheck:
-                found.plans += 1
+                audit.plans += 1
                 right.append(claim)
             else:
-                found.certificates += 1
+                audit.certificates += 1
                 certified.append(claim)
     first = best([c for c in claims if id(c) not in wrong and c.verified])
-    found.best_with_plan += first is not None and any(c.objective == first.objective for c in right)
+    audit.best_with_plan += first is not None and any(c.objective == first.objective for c in right)
     return wrong, right, certified
 
 
-def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, found: Audit) -> None:
+def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, audit: Audit) -> None:
     """Add the rows of committed tables that say more than the best-known file."""
     for claim in claims:
         if claim.table is None:
@@ -301,7 +301,7 @@ def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, found: 
             if mark is None or (value > mark.value if larger else value < mark.value):
                 said = "nothing" if mark is None else str(mark.value)
                 message = f"{side} {value}, where the best known is {said}"
-                found.contradictions.append(about("better-than-known", message, [claim]))
+                audit.contradictions.append(about("better-than-known", message, [claim]))
 
 
 def _alone(claims: Sequence[Claim]) -> Iterator[Contradiction]:
@@ -313,10 +313,10 @@ def _alone(claims: Sequence[Claim]) -> Iterator[Contradiction]:
             yield about("not-verified", f"objective {claim.objective} without a verdict", [claim])
 
 
-def _compare(claims: Sequence[Claim], found: Audit) -> None:
+def _compare(claims: Sequence[Claim], audit: Audit) -> None:
     """Add the contradictions between claims about one question."""
-    add = found.contradictions.append
-    found.contradictions += _alone(claims)
+    add = audit.contradictions.append
+    audit.contradictions += _alone(claims)
     with_plan = [c for c in claims if c.objective is not None and c.verified]
     if not with_plan:
         return

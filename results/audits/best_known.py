@@ -125,10 +125,10 @@ def read_best_known(path: str | os.PathLike[str] | None = None) -> dict[Question
     InstanceError
         If a file is not exactly of the format, or two have a question.
     """
-    found: dict[Question, BestKnown] = {}
+    known: dict[Question, BestKnown] = {}
     for file in best_known_files(FOLDER if path is None else path):
-        _read_file(file, found)
-    return found
+        _read_file(file, known)
+    return known
 
 
 def best_known_files(path: str | os.PathLike[str]) -> list[Path]:
@@ -136,7 +136,7 @@ def best_known_files(path: str | os.PathLike[str]) -> list[Path]:
     return sorted(Path(path).glob("*.json")) if Path(path).is_dir() else [Path(path)]
 
 
-def _read_file(path: Path, found: dict[Question, BestKnown]) -> None:
+def _read_file(path: Path, known: dict[Question, BestKnown]) -> None:
     where = os.fspath(path)
     data = parse_json(read_bytes(where), where)
     check_header(data, "best-known", where)
@@ -147,9 +147,9 @@ def _read_file(path: Path, found: dict[Question, BestKnown]) -> None:
             if row[side] is not None:
                 check_object(row[side], fields, f"{where}: entry {i} {row['instance']!r}, {side}")
         question = (row["instance_sha256"], row["problem"])
-        if question in found:
+        if question in known:
             raise InstanceError(f"{where}: entry {i}: found {row['instance']!r} twice, expected it once")
-        found[question] = BestKnown(
+        known[question] = BestKnown(
             instance=row["instance"],
             sha256=row["instance_sha256"],
             problem=row["problem"],

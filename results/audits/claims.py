@@ -158,10 +158,10 @@ def _kept(item: object, folder: Path, where: str) -> Path | Packed | None:
 
 def best(claims: Sequence[Claim]) -> Claim | None:
     """Return a claim with the best objective, if one has any."""
-    some = [c for c in claims if c.objective is not None]
-    if not some:
+    answered = [c for c in claims if c.objective is not None]
+    if not answered:
         return None
-    return (max if is_maximized(some[0].problem) else min)(some, key=lambda c: c.objective or 0)
+    return (max if is_maximized(answered[0].problem) else min)(answered, key=lambda c: c.objective or 0)
 
 
 def is_maximized(problem: str) -> bool:

@@ -89,13 +89,13 @@ def write_ledger(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
 
 def ledger_of(folder: Path, unwitnessed: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, Any]]:
     """Return the entries of a folder's tables as they are now, with what an audit counted."""
-    found = {}
+    entries = {}
     for name in read_declared(folder) or ():
         path = folder / name / TABLE
         counts = {lacking: n for lacking, n in sorted(unwitnessed.get(name, {}).items()) if n}
         content = (path if path.is_file() else folder / f"{name}.csv").read_bytes()
-        found[name] = {**entry_of(content), **({"unwitnessed": counts} if counts else {})}
-    return found
+        entries[name] = {**entry_of(content), **({"unwitnessed": counts} if counts else {})}
+    return entries
 
 
 def ledger_faults(entry: Mapping[str, Any] | None, content: bytes) -> Iterator[str]:
@@ -103,9 +103,9 @@ def ledger_faults(entry: Mapping[str, Any] | None, content: bytes) -> Iterator[s
     if entry is None:
         yield f"found no entry in {LEDGER}, expected one"
         return
-    found = entry_of(content)
-    if found["rows"] != entry["rows"]:
-        yield f"found {found['rows']} rows, expected {entry['rows']}, as {LEDGER} says"
-    for name in sorted({*found["columns"], *entry["columns"]}):
-        if found["columns"].get(name) != entry["columns"].get(name):
+    known = entry_of(content)
+    if known["rows"] != entry["rows"]:
+        yield f"found {known['rows']} rows, expected {entry['rows']}, as {LEDGER} says"
+    for name in sorted({*known["columns"], *entry["columns"]}):
+        if known["columns"].get(name) != entry["columns"].get(name):
             yield f"column {name!r}: found other cells than {LEDGER} knows"

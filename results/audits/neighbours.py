@@ -34,7 +34,7 @@ def compare_neighbours(best: Mapping[Question, tuple[Claim | None, Claim | None]
     best
         A claim with the best objective and one with the best bound of each question.
     """
-    found: list[Contradiction] = []
+    worse: list[Contradiction] = []
     groups: dict[tuple[str, ...], list[tuple[float, Question]]] = {}
     for question, (objective, bound) in sorted(best.items()):
         claim = objective or bound
@@ -43,8 +43,8 @@ def compare_neighbours(best: Mapping[Question, tuple[Claim | None, Claim | None]
     for key, some in sorted(groups.items()):
         for (less, a), (more, b) in pairwise(sorted(some)):
             if less != more:
-                found += _compared(best[a], best[b], key[1])
-    return found
+                worse += _compared(best[a], best[b], key[1])
+    return worse
 
 
 def keys_of(claim: Claim) -> Iterable[tuple[tuple[str, ...], float]]:

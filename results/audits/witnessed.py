@@ -27,7 +27,7 @@ LACKING = ("optimal", "bounds", "feasible")
 
 
 def count_unwitnessed(
-    claims: Sequence[Claim], right: Sequence[Claim], certified: Sequence[Claim], found: Audit
+    claims: Sequence[Claim], right: Sequence[Claim], certified: Sequence[Claim], audit: Audit
 ) -> None:
     """Count the rows about one question that have no witness.
 
@@ -38,11 +38,11 @@ def count_unwitnessed(
     """
     seen = {claim.objective for claim in right}
     made = {claim.objective for claim in claims if claim.witness and claim.made is not None}
-    said = {claim.bound for claim in claims if claim.witness and claim.status is Status.OPTIMAL}
+    bounds = {claim.bound for claim in claims if claim.witness and claim.status is Status.OPTIMAL}
     for row in claims:
         if row.table is None or row.witness or row.objective is None:
             continue
-        proved = row.bound in said or any(
+        proved = row.bound in bounds or any(
             claim.bound is not None
             and row.bound is not None
             and not is_beyond(row.bound, claim.bound, row.problem)
@@ -55,10 +55,10 @@ def count_unwitnessed(
             lacking = "bounds"
         else:
             continue
-        found.unwitnessed.setdefault(row.table, Counter())[lacking] += 1
+        audit.unwitnessed.setdefault(row.table, Counter())[lacking] += 1
 
 
-def witnesses_without_row(claims: Sequence[Claim], found: Audit) -> None:
+def witnesses_without_row(claims: Sequence[Claim], audit: Audit) -> None:
     """Add the witnesses about one question that no row asks, or that are worse than its best row."""
     rows = [claim for claim in claims if claim.table is not None and not claim.witness]
     first = best(rows)
@@ -71,19 +71,19 @@ def witnesses_without_row(claims: Sequence[Claim], found: Audit) -> None:
         if aim is None or (claim.objective < aim if is_maximized(claim.problem) else claim.objective > aim):
             words = "no row of a table has this question" if aim is None else f"the best row has {aim}"
             message = f"a witness of objective {claim.objective}, but {words}"
-            found.contradictions.append(about("witness-without-row", message, [claim]))
+            audit.contradictions.append(about("witness-without-row", message, [claim]))
 
 
-def compare_with_ledger(ledger: Mapping[str, Mapping[str, Any]], found: Audit) -> None:
+def compare_with_ledger(ledger: Mapping[str, Mapping[str, Any]], audit: Audit) -> None:
     """Add the tables that have other numbers of rows without a witness than the ledger says."""
     for name, entry in ledger.items():
-        counts, known = found.unwitnessed.get(name, Counter()), entry.get("unwitnessed", {})
+        counts, known = audit.unwitnessed.get(name, Counter()), entry.get("unwitnessed", {})
         for lacking in LACKING:
             if counts[lacking] != known.get(lacking, 0):
                 message = (
                     f"found {counts[lacking]} rows without a witness ({lacking}), "
                     f"expected {known.get(lacking, 0)}, as {LEDGER} says"
                 )
-                found.contradictions.append(
+                audit.contradictions.append(
                     Contradiction(kind="unwitnessed", message=message, records=(name,))
                 )

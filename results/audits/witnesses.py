@@ -86,15 +86,15 @@ def read_witnesses(path: Path) -> list[dict[str, Any]]:
     """
     try:
         lines = lzma.decompress(path.read_bytes()).splitlines()
-        found = [unpacked(parse_json(line, f"{path}, line {i}")) for i, line in enumerate(lines, start=1)]
+        witnesses = [unpacked(parse_json(line, f"{path}, line {i}")) for i, line in enumerate(lines, start=1)]
     except (OSError, lzma.LZMAError, TypeError, ValueError) as error:
         raise InstanceError(f"{path}: found no file of witnesses ({error})") from None
-    for i, record in enumerate(found, start=1):
+    for i, record in enumerate(witnesses, start=1):
         if not isinstance(record, dict) or not (isinstance(record.get("plan"), dict) or "made" in record):
             raise InstanceError(
                 f"{path}, line {i}: found no plan and not how it is made, expected one of them"
             )
-    return found
+    return witnesses
 
 
 def plan_hash(plan: Mapping[str, Any]) -> str:

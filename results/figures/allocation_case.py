@@ -139,11 +139,11 @@ def colours_of(case: AllocationCase, chosen: str, drawn: set[int]) -> tuple[list
         return [COLOURS[kind] for kind in kinds], {k: c for k, c in COLOURS.items() if k in there}
     by_size = chosen == "size"
     values = [b.size if by_size else b.upper - b.lower for b in buffers]
-    found, highest = drawing.classes(values, 2 if by_size else 10)
+    classes, highest = drawing.classes(values, 2 if by_size else 10)
     scheme = drawing.scheme(len(highest))
     texts = [format_bytes(v) if by_size else duration_text(v, case.plan) for v in highest]
-    used = sorted({int(found[i]) for i in drawn})
-    return [scheme[k] for k in found.tolist()], {f"≤ {texts[k]}": scheme[k] for k in used}
+    used = sorted({int(classes[i]) for i in drawn})
+    return [scheme[k] for k in classes.tolist()], {f"≤ {texts[k]}": scheme[k] for k in used}
 
 
 def title_of(case: AllocationCase) -> str:

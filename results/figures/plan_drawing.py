@@ -131,7 +131,7 @@ def merged(bars: Sequence[Bar], span: int) -> list[Bar]:
     [Bar(start=0, end=4, kind='b', name='', row=0), Bar(start=4, end=100000, kind='a', name='', row=0)]
     """
     column = span / _COLUMNS
-    found: list[Bar] = []
+    joined: list[Bar] = []
     groups: dict[int, list[Bar]] = {}
 
     def close(row: int) -> None:
@@ -142,7 +142,7 @@ def merged(bars: Sequence[Bar], span: int) -> list[Bar]:
                 spent[bar.kind] = spent.get(bar.kind, 0) + bar.end - bar.start
             kind = max(spent, key=lambda k: (spent[k], k))
             name = group[0].name if len(group) == 1 else ""
-            found.append(Bar(group[0].start, group[-1].end, kind, name, row))
+            joined.append(Bar(group[0].start, group[-1].end, kind, name, row))
 
     for bar in bars:
         group = groups.get(bar.row, [])
@@ -151,7 +151,7 @@ def merged(bars: Sequence[Bar], span: int) -> list[Bar]:
         groups.setdefault(bar.row, []).append(bar)
     for row in sorted(groups):
         close(row)
-    return sorted(found)
+    return sorted(joined)
 
 
 def draw_lane(ax: Axes, lane: DrawnLane, y: float, unit: int, span: int, colours: dict[str, str]) -> None:

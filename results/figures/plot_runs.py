@@ -134,9 +134,9 @@ def performance_profile(
     look = drawing.looks(runs, by)
     relative = shown.kind == "amount" and finite.max() < 4  # told apart by what they exceed 1 by
     end = max(float(finite.max()), 1.0002 if relative else 2.0)
-    thing = shown.heading.partition(" [")[0]
+    heading = shown.heading.partition(" [")[0]
     within = "so many percent" if relative else "this factor"
-    name_axes(ax, f"{thing} within {within} of the best", "share of cases [%]")
+    name_axes(ax, f"{heading} within {within} of the best", "share of cases [%]")
     ends, texts = {}, {}
     never = [name for name in look if not np.isfinite(ratios[name]).any()]
     area = np.log(
@@ -158,7 +158,7 @@ def performance_profile(
         ax.set_xlim(1, end)
         drawing.plain_numbers(ax.xaxis)
     words = drawing.number_of_cases(cases) + (f", none by {', '.join(never)}" if never else "")
-    write_head(ax, title or f"Performance profile: {thing}", words)
+    write_head(ax, title or f"Performance profile: {heading}", words)
     drawing.label_ends(ax, ends, texts, look)
     return ax
 

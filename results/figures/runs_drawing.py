@@ -43,13 +43,13 @@ class Look(NamedTuple):
 def looks(runs: pd.DataFrame, by: str = "setting") -> dict[str, Look]:
     """Return the look of each setting, in natural order, the virtual best last and in black."""
     names = sorted((str(name) for name in runs[by].unique()), key=lambda name: natural((name,)))
-    found = {}
+    look_of = {}
     for k, name in enumerate(names):
         turn, which = divmod(k, len(_COLOURS))
-        found[name] = Look(_COLOURS[which], _DASHES[turn % len(_DASHES)], _MARKERS[k % len(_MARKERS)])
-    if VIRTUAL_BEST in found:
-        found[VIRTUAL_BEST] = Look(INK, (0, (1, 1)), "")
-    return found
+        look_of[name] = Look(_COLOURS[which], _DASHES[turn % len(_DASHES)], _MARKERS[k % len(_MARKERS)])
+    if VIRTUAL_BEST in look_of:
+        look_of[VIRTUAL_BEST] = Look(INK, (0, (1, 1)), "")
+    return look_of
 
 
 def case_numbers(runs: pd.DataFrame, by: str) -> pd.Series[int]:

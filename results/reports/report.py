@@ -233,13 +233,13 @@ def _draw_plan(question: QuestionView, progress: Callable[[str], None]) -> None:
         if claim is None:
             continue
         progress(f"{question.instance}: {what} of {run.setting}")
-        found = recheck(claim, problems)
-        if found.judgement is not None:
+        checked = recheck(claim, problems)
+        if checked.judgement is not None:
             if draw is not None:
-                question.picture = draw(question, run.setting, problems[claim.question], found.judgement)
+                question.picture = draw(question, run.setting, problems[claim.question], checked.judgement)
             question.picture_note = ""
             return
-        reason = (found.fault or ("", found.unchecked))[1]
+        reason = (checked.fault or ("", checked.unchecked))[1]
         question.picture_note = f"No {what}: {reason}" if reason else ""
 
 

@@ -127,12 +127,12 @@ def views(records: Sequence[Mapping[str, Any]]) -> list[QuestionView]:
         key = (record.get("instance_sha256") or "", str(record["problem"]))
         by_question.setdefault(key if key[0] else (instance_of(record), key[1]), []).append(record)
     ordered = sorted(by_question.values(), key=lambda rs: (_natural(instance_of(rs[0])), rs[0]["problem"]))
-    found = [
+    views = [
         _question(f"q{k}", about, [_run(f"q{k}r{i}", r, styles, axis) for i, r in enumerate(_sorted(about))])
         for k, about in enumerate(ordered, start=1)
     ]
-    _drop_common_facts([run for question in found for run in question.runs])
-    return found
+    _drop_common_facts([run for question in views for run in question.runs])
+    return views
 
 
 def _seconds(record: Mapping[str, Any]) -> float | None:
@@ -248,11 +248,11 @@ def _question(anchor: str, records: Sequence[Mapping[str, Any]], runs: list[RunV
     for run in runs:
         if run.status != Status.FAILED:
             run.gap = relative_gap(run.objective, bound)
-    found = Counter(r.status for r in runs)
+    counts = Counter(r.status for r in runs)
     if objective is not None:
         status = "optimal" if objective == bound else "feasible"
     else:
-        status = next((s for s in ("infeasible", "unknown", "failed") if found[s]), "unknown")
+        status = next((s for s in ("infeasible", "unknown", "failed") if counts[s]), "unknown")
     unit = next((r.unit for r in runs if r.unit), "")
     return QuestionView(
         anchor=anchor,

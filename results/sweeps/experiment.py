@@ -288,14 +288,14 @@ class _Reader:
 
     def methods(self, place: Place, problem: str, names: Sequence[str]) -> list[tuple[str, str]]:
         """Return the methods that exist, each with the hash of its code."""
-        found = []
+        methods = []
         for name in names:
             try:
-                found.append((name, source_hash(problem, name)))
+                methods.append((name, source_hash(problem, name)))
             except LowtideError as error:
                 index = self.data["runs"][place[1]]["methods"].index(name)
                 self.wrong((*place, "methods", index), str(error).removeprefix("method: "))
-        return found
+        return methods
 
     def grid(
         self, place: Place, value: Any, names: Sequence[str], problem: str | None
@@ -325,7 +325,7 @@ class _Reader:
 
     def sources(self, place: Place, value: Any, problem: str) -> list[Source]:
         """Return the instances that can be loaded, each once."""
-        found: dict[str, Source] = {}
+        named: dict[str, Source] = {}
         for item in self.values(place, value, _is_instance, "a string, or a table of spec and name"):
             where = (*place, value.index(item))
             text, name = (item, None) if isinstance(item, str) else (item["spec"], item["name"])
@@ -339,8 +339,8 @@ class _Reader:
                 continue
             for source in sources if name is None else [sources[0]._replace(label=name)]:
                 if self.sha256(problem, source, where) is not None:
-                    found[source.spec] = source
-        return list(found.values())
+                    named[source.spec] = source
+        return list(named.values())
 
     def sha256(self, problem: str, source: Source, place: Place) -> str | None:
         """Return the hash of an instance of a problem; note why it cannot be loaded."""

@@ -123,21 +123,21 @@ def perform(
     except (FolderError, KeyboardInterrupt):
         raise
     except MemoryError:
-        found = unanswered(run, "unknown", "memory", "out of memory")
+        answer = unanswered(run, "unknown", "memory", "out of memory")
     except Exception as error:  # whatever a loader or a method does, the run has its row
         with contextlib.suppress(OSError):  # the log's disk may be full
             traceback.print_exc()
         text = str(error) if isinstance(error, LowtideError) else f"{type(error).__name__}: {error}"
-        found = unanswered(run, "failed", "crash", text)
+        answer = unanswered(run, "failed", "crash", text)
     else:
         keep = plan if run.save_plan and _verified(result) else None
         if keep is not None:
             _write_plan(result, run, keep)
         relative = None if keep is None else "/".join(keep.parts[-3:])
-        found = {**result.record(relative), "unit": result.unit}
-        found |= {"graph": instance.name, "instance_sha256": instance.sha256}
-    found["seconds"] = {**{k: round(v, 6) for k, v in seconds.items()}, **found["seconds"]}
-    return found
+        answer = {**result.record(relative), "unit": result.unit}
+        answer |= {"graph": instance.name, "instance_sha256": instance.sha256}
+    answer["seconds"] = {**{k: round(v, 6) for k, v in seconds.items()}, **answer["seconds"]}
+    return answer
 
 
 def run_job(out: Path, name: str) -> dict[str, Any]:
@@ -156,8 +156,8 @@ def run_job(out: Path, name: str) -> dict[str, Any]:
     """
     run = read_run(out, name)
     started, load, begun = now(), load_average(), time.perf_counter()
-    found = perform(run, plan=plan_path(out, name))
-    if found["reason"] == "interrupted":
+    answer = perform(run, plan=plan_path(out, name))
+    if answer["reason"] == "interrupted":
         raise KeyboardInterrupt
     usage = Usage(
         started=started,
@@ -167,7 +167,7 @@ def run_job(out: Path, name: str) -> dict[str, Any]:
         peak_rss=peak_resident(),
     )
     log = log_path(out, name)
-    record = complete(run, found, usage, str(log.relative_to(out)) if log.exists() else None)
+    record = complete(run, answer, usage, str(log.relative_to(out)) if log.exists() else None)
     write_record(out, record)
     return record
 
@@ -201,17 +201,17 @@ def main(descriptor: int) -> int:
     plan, log = (Path(order[key]) for key in ("plan", "log"))
     report({"begun": time.time()})
     try:
-        found = perform(run, plan=plan, log=log, loaded=lambda seconds: report({"loaded": seconds}))
-        if found["reason"] == "interrupted":  # only the supervisor interrupts, once the time is up
-            found["reason"] = "time"
+        answer = perform(run, plan=plan, log=log, loaded=lambda seconds: report({"loaded": seconds}))
+        if answer["reason"] == "interrupted":  # only the supervisor interrupts, once the time is up
+            answer["reason"] = "time"
     except KeyboardInterrupt:
-        found = unanswered(run, "unknown", "time", "interrupted after its time limit")
+        answer = unanswered(run, "unknown", "time", "interrupted after its time limit")
     except (FolderError, UsageError) as error:
         report({"refused": str(error)})
         return 2
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with os.fdopen(descriptor, "wb") as file:
-        message = {"found": found, "peak_rss": peak_resident()}
+        message = {"found": answer, "peak_rss": peak_resident()}
         file.write(json.dumps(message, allow_nan=False).encode() + b"\n")
     return 0
 

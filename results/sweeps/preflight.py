@@ -38,11 +38,11 @@ def complaints(trials: Sequence[Trial]) -> list[str | None]:
         method = find_method(trial.problem, trial.method)
         if trial.parameters or method in METHODS:  # a user's method is not called without need
             groups.setdefault(method.engine, []).append(i)
-    found: list[str | None] = [None] * len(trials)
+    complaints: list[str | None] = [None] * len(trials)
     for places in groups.values():
         for place, text in zip(places, _try([trials[i] for i in places]), strict=False):
-            found[place] = text
-    return found
+            complaints[place] = text
+    return complaints
 
 
 def _try(trials: Sequence[Trial]) -> list[str | None]:

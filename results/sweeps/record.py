@@ -131,28 +131,28 @@ def unanswered(run: RunSpec, status: str, reason: str | None, detail: str) -> di
     }
 
 
-def complete(run: RunSpec, found: Mapping[str, Any], usage: Usage, log: str | None) -> dict[str, Any]:
+def complete(run: RunSpec, answer: Mapping[str, Any], usage: Usage, log: str | None) -> dict[str, Any]:
     """Return the whole record of a run.
 
     Parameters
     ----------
     run
         What was to be done.
-    found
+    answer
         What `job.perform` or `unanswered` returned.
     usage
         What it used.
     log
         The log file, counted from the folder of the experiment.
     """
-    seconds = {"load": None, "build": None, "solve": None, "verify": None, **found["seconds"]}
+    seconds = {"load": None, "build": None, "solve": None, "verify": None, **answer["seconds"]}
     return {
         "name": run.name,
-        **found,
+        **answer,
         "instance": run.instance,
         "seconds": {**seconds, "total": round(usage.total, 6)},
         "spec": run.source,
-        "instance_sha256": found.get("instance_sha256", run.instance_sha256),
+        "instance_sha256": answer.get("instance_sha256", run.instance_sha256),
         "parameters": dict(run.parameters),
         "seed": run.seed,
         "limits": asdict(run.limits),

@@ -42,7 +42,7 @@ def is_experiment(folder: str) -> bool:
 
 def stamps(folder: str) -> dict[str, Stamp]:
     """Return the records of an experiment by their place, ``ab/abcd.json``, in the order of names."""
-    found = {}
+    stamps = {}
     for shelf in os.scandir(os.path.join(folder, "records")):
         if not shelf.is_dir():
             continue
@@ -52,8 +52,8 @@ def stamps(folder: str) -> dict[str, Stamp]:
                     stat = entry.stat()
                 except FileNotFoundError:  # removed meanwhile
                     continue
-                found[f"{shelf.name}/{entry.name}"] = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-    return dict(sorted(found.items()))
+                stamps[f"{shelf.name}/{entry.name}"] = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    return dict(sorted(stamps.items()))
 
 
 def read_places(folder: str, places: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:

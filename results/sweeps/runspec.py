@@ -170,14 +170,14 @@ def source_hash(problem: str, method: str) -> str:
     """
     from ...solvers.registry import METHODS, find_method
 
-    found = find_method(problem, method)
-    if found in METHODS:
+    chosen = find_method(problem, method)
+    if chosen in METHODS:
         return _hash_of(used_sources(problem))
-    if isinstance(found.run, str):
-        module = find_spec(found.run.partition(":")[0])
+    if isinstance(chosen.run, str):
+        module = find_spec(chosen.run.partition(":")[0])
         file = None if module is None else module.origin
     else:
-        file = inspect.getsourcefile(inspect.unwrap(found.run))
+        file = inspect.getsourcefile(inspect.unwrap(chosen.run))
     own = b"".join(path.read_bytes() for path in users_sources(Path(file))) if file is not None else b""
     return hashlib.sha256(_hash_of(all_sources()).encode() + own).hexdigest()[:16]
 

@@ -86,12 +86,12 @@ class Task:
         """Its standard error."""
         return self.folder / f"{self.number}_0_log.err"
 
-    def learn(self, said: TaskState | None) -> None:
+    def learn(self, state: TaskState | None) -> None:
         """Take what Slurm says of it; None if nothing."""
-        if said is None:
+        if state is None:
             self.state, self.reason = "GONE", ""
         else:
-            self.number, self.state, self.reason = said
+            self.number, self.state, self.reason = state
 
 
 class Situation(NamedTuple):
@@ -317,7 +317,7 @@ def _submit(
 
 def _at_work(out: Path, names: Collection[str]) -> list[Task]:
     """Return the tasks of former arrays that may still make records of runs."""
-    found = []
+    working = []
     for file in sorted((out / "slurm").glob("lowtide-*/tasks.json")):
         try:
             content = read_json(file)
@@ -325,13 +325,13 @@ def _at_work(out: Path, names: Collection[str]) -> list[Task]:
             continue
         for index, part in enumerate(content["tasks"]):
             left = [name for name in part if name in names]
-            found.append(Task(job=content["job"], index=index, folder=file.parent, left=left))
-    states = task_states({task.job for task in found})
+            working.append(Task(job=content["job"], index=index, folder=file.parent, left=left))
+    states = task_states({task.job for task in working})
     if states is None:
         raise UsageError(f"{out}: found no answer of squeue, expected the state of its tasks")
-    for task in found:
+    for task in working:
         task.learn(states.get((task.job, task.index)))
-    return [task for task in found if task.left and not task.ended]
+    return [task for task in working if task.left and not task.ended]
 
 
 def _stamp(out: Path, name: str) -> Stamp | None:

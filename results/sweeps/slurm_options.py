@@ -70,26 +70,26 @@ def parse_options(text: str) -> dict[str, str]:
     >>> parse_options("partition=cpu,nodelist=n1,n2,time=01:00:00,cpus-per-task=4")
     {'partition': 'cpu', 'nodelist': 'n1,n2', 'time': '01:00:00', 'cpus_per_task': '4'}
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     last = None
     for part in text.split(",") if text else ():
         key, equals, value = part.partition("=")
         if not equals and last is not None and part:
-            found[last] += f",{part}"
+            options[last] += f",{part}"
             continue
         last = key.strip().replace("-", "_")
         if not last or not value:
             raise UsageError(f"found {part!r}, expected KEY=VALUE")
         if last not in OPTIONS:
             raise UsageError(f"found {key.strip()!r}, {nearest(last, OPTIONS)}")
-        if last in found:
+        if last in options:
             raise UsageError(f"found {key.strip()!r} twice, expected it once")
-        found[last] = value
-    if "time" in found:
-        minutes(found["time"])
-    if not re.fullmatch(r"[1-9]\d{0,4}", found.get("cpus_per_task", "1"), re.ASCII):
-        raise UsageError(f"cpus_per_task: found {found['cpus_per_task']!r}, expected an integer >= 1")
-    return found
+        options[last] = value
+    if "time" in options:
+        minutes(options["time"])
+    if not re.fullmatch(r"[1-9]\d{0,4}", options.get("cpus_per_task", "1"), re.ASCII):
+        raise UsageError(f"cpus_per_task: found {options['cpus_per_task']!r}, expected an integer >= 1")
+    return options
 
 
 def minutes(text: str) -> int:
@@ -131,12 +131,12 @@ def chunks(items: Sequence[Item], size: int, most: int = MOST_TASKS) -> list[lis
     """
     count = min(most, math.ceil(len(items) / size))
     short, longer = divmod(len(items), count) if count else (0, 0)
-    found, at = [], 0
+    sizes, at = [], 0
     for i in range(count):
         end = at + short + (i < longer)
-        found.append([*items[at:end]])
+        sizes.append([*items[at:end]])
         at = end
-    return found
+    return sizes
 
 
 def longest_seconds(runs: Sequence[RunSpec]) -> float | None:
@@ -178,15 +178,15 @@ def task_parameters(options: Mapping[str, str], tasks: Sequence[Sequence[RunSpec
         If the time does not follow: a run has no time limit.
     """
     runs = [run for task in tasks for run in task]
-    found: dict[str, str | bool] = {key: True if value == "true" else value for key, value in options.items()}
-    found.setdefault("cpus_per_task", str(max(run.limits.threads for run in runs)))
+    given: dict[str, str | bool] = {key: True if value == "true" else value for key, value in options.items()}
+    given.setdefault("cpus_per_task", str(max(run.limits.threads for run in runs)))
     limits = [run.limits.memory for run in runs]
-    if not {"mem", "mem_per_cpu"} & found.keys() and None not in limits:
-        found["mem"] = f"{math.ceil((max(filter(None, limits)) + HARNESS_MEMORY) / 2**20)}M"
-    if "time" not in found:
+    if not {"mem", "mem_per_cpu"} & given.keys() and None not in limits:
+        given["mem"] = f"{math.ceil((max(filter(None, limits)) + HARNESS_MEMORY) / 2**20)}M"
+    if "time" not in given:
         times = [longest_seconds(task) for task in tasks]
         if None in times:
             raise UsageError("--slurm: found no time, expected time=... where runs have no time limit")
-        found["time"] = str(math.ceil(max(filter(None, times)) / 60))
+        given["time"] = str(math.ceil(max(filter(None, times)) / 60))
     # Unless told otherwise submitit has SIGUSR2 sent 90 s before the end, of which a run's process dies.
-    return found | {"signal": "TERM@10", "ntasks": "1"}
+    return given | {"signal": "TERM@10", "ntasks": "1"}

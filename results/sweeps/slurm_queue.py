@@ -70,12 +70,12 @@ def read_states(text: str) -> dict[tuple[str, int], TaskState]:
     >>> read_states("sweep|3|17_3|PENDING|Resources")
     {('sweep', 3): TaskState(number='17_3', state='PENDING', reason='Resources')}
     """
-    found = {}
+    states = {}
     for line in text.splitlines():
         job, index, number, state, reason = line.split("|", 4)
         # A single task is no array.
-        found[job, int(index) if index.isdigit() else 0] = TaskState(number, state, reason)
-    return found
+        states[job, int(index) if index.isdigit() else 0] = TaskState(number, state, reason)
+    return states
 
 
 def most_tasks() -> int:

@@ -125,9 +125,9 @@ def watch(
     died = watched.killed_by is None and "found" not in messages
     if watched.killed_by == "stop" or (died and stop.wait(STOP_SECONDS)):
         return None
-    found = messages.get("found") or _explain(run, watched, log)
+    answer = messages.get("found") or _explain(run, watched, log)
     if "loaded" in messages:
-        found["seconds"] = {"load": round(messages["loaded"], 6), **found["seconds"]}
+        answer["seconds"] = {"load": round(messages["loaded"], 6), **answer["seconds"]}
     code = process.returncode
     killed_by = watched.killed_by or (f"signal {-code}" if code < 0 and "found" not in messages else None)
     usage = Usage(
@@ -136,10 +136,10 @@ def watch(
         total=total,
         cpu_seconds=watched.cpu_seconds,
         peak_rss=max(watched.tree.peak, messages.get("peak_rss", 0)) or None,
-        killed_by="memory" if killed_by == "signal 6" and found["reason"] == "memory" else killed_by,
+        killed_by="memory" if killed_by == "signal 6" and answer["reason"] == "memory" else killed_by,
         returncode=code,
     )
-    return found, usage
+    return answer, usage
 
 
 def child_environment(threads: int) -> dict[str, str]:

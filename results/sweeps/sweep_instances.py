@@ -65,10 +65,10 @@ def _data_files(pattern: str, text: str) -> list[str]:
     folder = data_folder()
     if folder is None:
         raise InstanceError(f"instance {text!r}: found no data folder, expected LOWTIDE_DATA to name it")
-    found = _files(pattern, folder)
-    if not found:
+    files = _files(pattern, folder)
+    if not files:
         raise InstanceError(f"instance {text!r}: found no such file in {folder}, expected one")
-    return found
+    return files
 
 
 def _files(pattern: str, folder: Path) -> list[str]:

@@ -85,14 +85,14 @@ class _Scan:
 
     def keys(self) -> list[str]:
         """Read a dotted key."""
-        found = []
+        keys = []
         while True:
             match = self.match(_KEY)
             self.at = match.end()
             word = match[1]
-            found.append(next(iter(tomllib.loads(f"{word} = 0"))))
+            keys.append(next(iter(tomllib.loads(f"{word} = 0"))))
             if self.text[self.at : self.at + 1] != ".":
-                return found
+                return keys
             self.at += 1
 
     def pair(self, table: Place) -> None:

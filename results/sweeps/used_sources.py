@@ -44,10 +44,10 @@ def used_sources(problem: str) -> tuple[Path, ...]:
     if trivial := ROOMS[problem].trivial.partition(":")[0]:
         modules.add(f"solvers{trivial}")
     modules |= {".".join([*name.split(".")[:2], "methods"]) for name in modules}  # defaults of options
-    found = _closure(modules)
-    if _SOLVE in found or _REGISTRY in found:
+    sources = _closure(modules)
+    if _SOLVE in sources or _REGISTRY in sources:
         return all_sources()
-    return tuple(sorted({path for name in found | _closure({_SOLVE}) if (path := _file(name)) is not None}))
+    return tuple(sorted({path for name in sources | _closure({_SOLVE}) if (path := _file(name)) is not None}))
 
 
 @cache
@@ -72,13 +72,13 @@ def users_sources(file: Path) -> tuple[Path, ...]:
         return tuple(sorted(top.rglob("*.py")))
     if file.parent.name in ("site-packages", "dist-packages"):
         return (file,)
-    found: set[Path] = set()
+    sources: set[Path] = set()
     waiting = [file]
     while waiting:
         path = waiting.pop()
-        if path in found:
+        if path in sources:
             continue
-        found.add(path)
+        sources.add(path)
         if path.suffix != ".py":  # an extension module
             continue
         for node in _statements(ast.parse(path.read_bytes())):
@@ -88,8 +88,8 @@ def users_sources(file: Path) -> tuple[Path, ...]:
             for name in {name.partition(".")[0] for name in names if name}:
                 module, package = file.parent / f"{name}.py", file.parent / name / "__init__.py"
                 waiting += [module] if module.is_file() else []
-                found |= set(users_sources(package)) if package.is_file() else set()
-    return tuple(sorted(found))
+                sources |= set(users_sources(package)) if package.is_file() else set()
+    return tuple(sorted(sources))
 
 
 def _started(methods: Iterable[Method]) -> set[str]:
@@ -100,16 +100,16 @@ def _started(methods: Iterable[Method]) -> set[str]:
 
 def _closure(modules: Iterable[str]) -> set[str]:
     """Return modules and all that they import, by names relative to the package; not through the registry."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = sorted(modules)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in reached:
             continue
-        found.add(name)
+        reached.add(name)
         if name != _REGISTRY:
             waiting += _imports(name)
-    return found
+    return reached
 
 
 @cache
@@ -119,7 +119,7 @@ def _imports(name: str) -> tuple[str, ...]:
     if file is None:
         return ()
     package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
-    found = []
+    imports = []
     for node in _statements(ast.parse(file.read_bytes())):
         imported: list[tuple[str, list[ast.alias]]]
         if isinstance(node, ast.Import):
@@ -134,12 +134,12 @@ def _imports(name: str) -> tuple[str, ...]:
                 continue
             inside = [f"{module}.{alias.name}" for alias in names]
             modules = [each for each in inside if _file(each) is not None]
-            found += modules
+            imports += modules
             if len(modules) < len(inside) or not inside:
-                found.append(module)
+                imports.append(module)
             if module.endswith(".methods") and "ROOM" in (alias.name for alias in names):
-                found += sorted(_started(import_module(f"...{module}", __package__).ROOM.methods))
-    return tuple(dict.fromkeys(found))
+                imports += sorted(_started(import_module(f"...{module}", __package__).ROOM.methods))
+    return tuple(dict.fromkeys(imports))
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:

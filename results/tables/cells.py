@@ -65,26 +65,26 @@ def cells_of(
     means = np.exp(means) - shift if geometric else means
     exact = groups["_number"].max()  # of a single run: not rounded by the mean
     words = _statuses(runs, keys) if shown.kind == "words" else _reasons(runs, keys)
-    found = {}
+    cells = {}
     columns = (means, exact, groups["_float"].count(), groups.size())
     for name, mean, only, counted, size in zip(means.index, *columns, strict=True):
         value = None if not counted else np.asarray(only if counted == 1 else mean).item()
         if value is not None and shown.kind in ("count", "part"):
             value = round(value)
         cell = Cell(value, int(counted), int(size), words.get(name, ""))
-        found[name[: len(rows)], name[len(rows) :]] = cell
-    return found
+        cells[name[: len(rows)], name[len(rows) :]] = cell
+    return cells
 
 
 def _statuses(runs: pd.DataFrame, keys: Sequence[str]) -> dict[Any, str]:
     """Return the statuses of each cell, with their numbers if there are several runs."""
-    found: dict[Any, dict[str, int]] = {}
+    counts: dict[Any, dict[str, int]] = {}
     for name, number in runs.groupby([*keys, "status"]).size().items():
         assert isinstance(name, tuple)
-        found.setdefault(name[:-1], {})[name[-1]] = number
+        counts.setdefault(name[:-1], {})[name[-1]] = number
     return {
         name: ", ".join(s if by == {s: 1} else f"{by[s]} {s}" for s in STATUSES if s in by)
-        for name, by in found.items()
+        for name, by in counts.items()
     }
 
 

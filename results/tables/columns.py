@@ -72,11 +72,11 @@ def columns_from_dict(data: Any, where: str) -> Columns:
         data, {"key": names, "derived": words, "run": names, "measured": names, "quoted": words}, where
     )
     said: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-    found = Columns(**said)
-    twice = [name for name in found.named() if found.named().count(name) > 1]
+    columns = Columns(**said)
+    twice = [name for name in columns.named() if columns.named().count(name) > 1]
     if twice:
         raise InstanceError(f"{where}: found column {twice[0]!r} twice, expected it once")
-    return found
+    return columns
 
 
 def column_faults(declared: Declared, columns: Columns | None, names: Sequence[str]) -> Iterator[str]:
@@ -130,11 +130,11 @@ def derived_faults(columns: Columns, row: Row, problem: Problem | None) -> Itera
             continue
         lacking = any(known[n] is None for n in needed)
         expected = None if lacking else evaluated(tree, known)
-        found = number_of(row.get(name))
-        if found is None or expected is None:
-            right = found is expected
+        stated = number_of(row.get(name))
+        if stated is None or expected is None:
+            right = stated is expected
         else:
-            right = math.isclose(found, expected, rel_tol=0.05 if formula[0] == "~" else 1e-9, abs_tol=1e-12)
+            right = math.isclose(stated, expected, rel_tol=0.05 if formula[0] == "~" else 1e-9, abs_tol=1e-12)
         if not right:
             said = "nothing" if expected is None else repr(expected)
             yield f"{name}: found {show(row.get(name))}, expected {said}, which is {formula}"

@@ -167,11 +167,11 @@ def read_columns(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def declared_of(path: Path) -> Declared | None:
     """Return what is said of a ``.csv``: in the file beside it, or beside its folder; None if nothing is."""
-    found = (read_declared(path.parent) or {}).get(path.stem)
-    if found is None and path.name == TABLE:
+    declared = (read_declared(path.parent) or {}).get(path.stem)
+    if declared is None and path.name == TABLE:
         folder = path.resolve().parent
-        found = (read_declared(folder.parent) or {}).get(folder.name)
-    return found
+        declared = (read_declared(folder.parent) or {}).get(folder.name)
+    return declared
 
 
 def with_questions(declared: Declared, rows: Iterable[Row], folder: Path) -> list[dict[str, Any]]:
@@ -189,9 +189,9 @@ def with_questions(declared: Declared, rows: Iterable[Row], folder: Path) -> lis
     InstanceError
         If an instance cannot be loaded.
     """
-    found = [dict(row) for row in rows]
+    completed = [dict(row) for row in rows]
     for question in declared.questions:
-        for row in found:
+        for row in completed:
             spec = question.spec(row)
             if spec is None:
                 row[question.sha256] = None
@@ -199,7 +199,7 @@ def with_questions(declared: Declared, rows: Iterable[Row], folder: Path) -> lis
             if spec != row.get(question.column) or not row.get(question.sha256):
                 row[question.sha256] = _hash(question.problem, resolved_spec(spec, str(folder)))
             row[question.column] = spec
-    return found
+    return completed
 
 
 @cache
@@ -223,12 +223,12 @@ def declared_columns(declared: Declared) -> list[str]:
 
 def needed_columns(declared: Declared) -> list[str]:
     """Return the columns that a table must have for its claims to be read."""
-    found: list[str] = []
+    names: list[str] = []
     for question in declared.questions:
-        found += [question.column, question.sha256, *question.elsewhere]
+        names += [question.column, question.sha256, *question.elsewhere]
         for claim in question.claims:
-            found += re.findall(r"\{([^}]*)\}", claim.method)
-            found += [
+            names += re.findall(r"\{([^}]*)\}", claim.method)
+            names += [
                 name
                 for name in (
                     *(claim.objective, claim.bound, claim.status, claim.gap),
@@ -236,7 +236,7 @@ def needed_columns(declared: Declared) -> list[str]:
                 )
                 if isinstance(name, str)
             ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def records_of_row(declared: Declared, row: Row, where: str) -> Iterator[dict[str, Any]]:
@@ -260,17 +260,17 @@ def records_of_row(declared: Declared, row: Row, where: str) -> Iterator[dict[st
                 "which the other cells say"
             )
         for claim in question.claims:
-            found = _record(claim, row, where)
-            if found is not None:
+            record = _record(claim, row, where)
+            if record is not None:
                 again = claim.again
                 yield {
-                    "again": again if isinstance(again, bool) else found["method"] in again,
+                    "again": again if isinstance(again, bool) else record["method"] in again,
                     "instance": spec,
                     "instance_sha256": row[question.sha256],
                     "problem": question.problem,
                     "started": row.get("date") or None,
                     "version": row.get("version") or None,
-                    **found,
+                    **record,
                 }
 
 
@@ -315,13 +315,13 @@ def _check_gap(claim: TableClaim, row: Row, objective: int | None, bound: int | 
         expected = (objective - bound) / objective if objective else 0.0
     text = _text(row[claim.gap])
     try:
-        found = float(text) if text else None
+        stated = float(text) if text else None
     except ValueError:
-        found = math.nan
-    if found is None or expected is None:
-        right = found is expected
+        stated = math.nan
+    if stated is None or expected is None:
+        right = stated is expected
     else:
-        right = math.isclose(found, expected, rel_tol=1e-9)
+        right = math.isclose(stated, expected, rel_tol=1e-9)
     if not right:
         said = "nothing" if expected is None else f"{expected!r}, that of objective and bound"
         raise InstanceError(f"{where}, {claim.gap}: found {show(text)}, expected {said}")

@@ -76,42 +76,42 @@ def measured(runs: pd.DataFrame, known: Mapping[tuple[str, str], BestKnown] | No
     known
         What else is known about each question, as `read_best_known` returns it.
     """
-    found = runs.copy()
+    frame = runs.copy()
     for column in _NEEDED:
-        if column not in found:
-            found[column] = None
+        if column not in frame:
+            frame[column] = None
     # A run that crashed before it loaded its instance may not know the hash that the others know.
-    hashes = found["instance_sha256"].fillna(found.groupby("instance")["instance_sha256"].transform("first"))
-    found["question"] = hashes.fillna(found["instance"]) + " " + found["problem"]
-    found["solved"] = found["status"].isin(SOLVED)
-    found["answered"] = found["status"].isin(ANSWERED)
+    hashes = frame["instance_sha256"].fillna(frame.groupby("instance")["instance_sha256"].transform("first"))
+    frame["question"] = hashes.fillna(frame["instance"]) + " " + frame["problem"]
+    frame["solved"] = frame["status"].isin(SOLVED)
+    frame["answered"] = frame["status"].isin(ANSWERED)
     for column in ("objective", "bound", "gap"):
-        found[column] = found[column].where(found["status"] != "failed")
-    found["objective"] = found["objective"].where(found["answered"])
-    found["gap"] = found["gap"].astype("float64")
-    found["time"] = found["seconds_solve"].astype("float64") + found["seconds_build"].astype(
+        frame[column] = frame[column].where(frame["status"] != "failed")
+    frame["objective"] = frame["objective"].where(frame["answered"])
+    frame["gap"] = frame["gap"].astype("float64")
+    frame["time"] = frame["seconds_solve"].astype("float64") + frame["seconds_build"].astype(
         "float64"
     ).fillna(0)
-    found["seconds"] = found["time"].where(found["solved"])
+    frame["seconds"] = frame["time"].where(frame["solved"])
     for factor in (2, 10):
-        penalty = factor * found["limits_seconds"].astype("float64")
-        found[f"par{factor}"] = found["seconds"].where(found["solved"], penalty)
-    sense = _sense(found)
+        penalty = factor * frame["limits_seconds"].astype("float64")
+        frame[f"par{factor}"] = frame["seconds"].where(frame["solved"], penalty)
+    sense = _sense(frame)
     for (side, column), sign in zip(_KNOWN.items(), (sense, -sense), strict=True):
-        found[column] = sign * (sign * found[side]).groupby(found["question"]).transform("min")
+        frame[column] = sign * (sign * frame[side]).groupby(frame["question"]).transform("min")
         values = {
             f"{sha256} {problem}": mark.value
             for (sha256, problem), entry in (known or {}).items()
             if (mark := getattr(entry, side)) is not None
         }
-        other = found["question"].map(values).astype("Int64")
-        here = found[column].fillna(other)
-        found[column] = here.mask((sign * other < sign * here).fillna(False), other)
-    objective = found["objective"]
+        other = frame["question"].map(values).astype("Int64")
+        here = frame[column].fillna(other)
+        frame[column] = here.mask((sign * other < sign * here).fillna(False), other)
+    objective = frame["objective"]
     for name, column in _GAPS.items():
-        gap = (objective - found[column]).abs() / objective
-        found[name] = gap.mask((objective == found[column]).fillna(False), 0.0).astype("float64")
-    return found
+        gap = (objective - frame[column]).abs() / objective
+        frame[name] = gap.mask((objective == frame[column]).fillna(False), 0.0).astype("float64")
+    return frame
 
 
 def _sense(runs: pd.DataFrame) -> pd.Series[Any]:
@@ -126,13 +126,13 @@ def primal_integrals(runs: pd.DataFrame) -> pd.Series[Any]:
     """
     import pandas as pd
 
-    found = []
+    integrals = []
     none = (runs["status"] == "infeasible").groupby(runs["question"]).transform("any")
     columns = (runs["best"], runs["limits_seconds"], none & runs["best"].isna())
     for trace, best, limit, void in zip(traces(runs), *columns, strict=True):
         least = None if pd.isna(best) else best
-        found.append(math.nan if void or pd.isna(limit) else primal_integral(trace, least, limit))
-    return pd.Series(found, runs.index, dtype="float64")
+        integrals.append(math.nan if void or pd.isna(limit) else primal_integral(trace, least, limit))
+    return pd.Series(integrals, runs.index, dtype="float64")
 
 
 def traces(runs: pd.DataFrame) -> Iterator[list[tuple[float, float | None, float | None]]]:

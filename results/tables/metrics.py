@@ -85,10 +85,10 @@ def performance_ratios(costs: pd.DataFrame, floor: float = 0.0) -> pd.DataFrame:
     >>> performance_ratios(pd.DataFrame({"a": [1, 6], "b": [4, None]})).to_dict("list")
     {'a': [1.0, 1.0], 'b': [4.0, inf]}
     """
-    found = costs.astype("float64").clip(lower=floor).fillna(math.inf)
-    best = found.min(axis=1)
-    ratios = found.div(best, axis=0).where(found != math.inf, math.inf)
-    return ratios.where(found.ne(best, axis=0) | (found == math.inf), 1.0)  # 0 / 0 is a tie
+    clipped = costs.astype("float64").clip(lower=floor).fillna(math.inf)
+    best = clipped.min(axis=1)
+    ratios = clipped.div(best, axis=0).where(clipped != math.inf, math.inf)
+    return ratios.where(clipped.ne(best, axis=0) | (clipped == math.inf), 1.0)  # 0 / 0 is a tie
 
 
 def profile_steps(ratios: ArrayLike) -> tuple[Floats, Floats]:

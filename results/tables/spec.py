@@ -59,12 +59,12 @@ class Column(NamedTuple):
     def cell(self, item: Row | list[Row]) -> str:
         """Return the cell of a row, or of a group of rows."""
         if callable(self.value):
-            found = self.value(item)
+            value = self.value(item)
         else:
-            found = (item[0] if isinstance(item, list) else item).get(self.value or self.heading)
-        if found is None:
+            value = (item[0] if isinstance(item, list) else item).get(self.value or self.heading)
+        if value is None:
             return self.missing
-        return found if isinstance(found, str) else format(found, self.kind)
+        return value if isinstance(value, str) else format(value, self.kind)
 
 
 class Cells(NamedTuple):
@@ -94,10 +94,10 @@ class TableSpec:
         """Return the lines of rows, and after them further lines of cells."""
         items: Iterable[Row | list[Row]] = rows
         if self.groups:
-            found: dict[tuple[Any, ...], list[Row]] = {}
+            groups: dict[tuple[Any, ...], list[Row]] = {}
             for row in rows:
-                found.setdefault(tuple(row.get(key) for key in self.groups), []).append(row)
-            items = found.values()
+                groups.setdefault(tuple(row.get(key) for key in self.groups), []).append(row)
+            items = groups.values()
         return Cells(
             tuple(column.heading for column in self.columns),
             tuple(not column.kind for column in self.columns),
@@ -123,12 +123,12 @@ def filled(template: str, fields: Mapping[str, Any]) -> list[Part]:
     fields
         Numbers, words and `Cells` by name.
     """
-    found: list[Part] = []
+    parts: list[Part] = []
     for paragraph in template.strip().split("\n\n"):
         alone = fields.get(paragraph[1:-1]) if paragraph.startswith("{") else None
         words = " ".join(paragraph.splitlines())
-        found.append(alone if isinstance(alone, Cells) else words.format_map(fields))
-    return [part for part in found if part]
+        parts.append(alone if isinstance(alone, Cells) else words.format_map(fields))
+    return [part for part in parts if part]
 
 
 def markdown(parts: Iterable[Part]) -> str:

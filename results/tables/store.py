@@ -59,12 +59,12 @@ def read_records(folders: Folders) -> list[dict[str, Any]]:
     DamagedRecordWarning
         For each file that holds no run record; it is left out.
     """
-    found: dict[Any, dict[str, Any]] = {}
+    records: dict[Any, dict[str, Any]] = {}
     for folder in _each(folders):
         items = read_places(folder, stamps(folder)) if is_experiment(folder) else read_file(folder)
         for place, values in items:
-            found[values.get("name", (folder, place))] = {**values, "folder": folder}
-    return list(found.values())
+            records[values.get("name", (folder, place))] = {**values, "folder": folder}
+    return list(records.values())
 
 
 def frame(folders: Folders, *, cache: bool = True) -> pd.DataFrame:
@@ -156,10 +156,10 @@ def missing_runs(folder: str | os.PathLike[str]) -> int:
 
 
 def _each(folders: Folders) -> list[str]:
-    found = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
-    if not found:
+    paths = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
+    if not paths:
         raise UsageError("experiments: found none, expected the folder of at least one")
-    return [os.fspath(folder) for folder in found]
+    return [os.fspath(folder) for folder in paths]
 
 
 def _columns_of(folder: str, *, cache: bool) -> dict[str, list[Any]]:

@@ -81,19 +81,19 @@ class Table:
         """Return the exact numbers, and the runs counted where that matters, as a pandas frame."""
         import pandas as pd
 
-        found: dict[str, Any] = {key: [row[i] for row in self.labels] for i, key in enumerate(self.keys)}
+        columns: dict[str, Any] = {key: [row[i] for row in self.labels] for i, key in enumerate(self.keys)}
         for j, (name, kind) in enumerate(zip(self.columns, self.kinds, strict=True)):
             column = [row[j] for row in self.cells]
             if kind == "words":
-                found[name] = [cell.words for cell in column]
+                columns[name] = [cell.words for cell in column]
                 continue
             values = [cell.value for cell in column]
             whole = {*map(type, values)} <= {int, type(None)}
-            found[name] = pd.array(values, dtype="Int64" if whole else "Float64")
+            columns[name] = pd.array(values, dtype="Int64" if whole else "Float64")
             if self.counts(kind):
-                found[f"{name}: counted"] = [cell.counted for cell in column]
-                found[f"{name}: runs"] = [cell.runs for cell in column]
-        return pd.DataFrame(found)
+                columns[f"{name}: counted"] = [cell.counted for cell in column]
+                columns[f"{name}: runs"] = [cell.runs for cell in column]
+        return pd.DataFrame(columns)
 
 
 def pivot(
@@ -169,10 +169,10 @@ def pivot(
     labels: list[Names] = []
     cells: list[tuple[Cell, ...]] = []
     for part in parts:
-        found = cells_of(part, rows, cols, shown, how, shift)
-        for name in sorted({name for name, _ in found}, key=natural):
+        values = cells_of(part, rows, cols, shown, how, shift)
+        for name in sorted({name for name, _ in values}, key=natural):
             labels.append(name)
-            cells.append(marked([found.get((name, c), Cell()) for c in columns], columns, shown))
+            cells.append(marked([values.get((name, c), Cell()) for c in columns], columns, shown))
     table = Table(
         title=shown.heading + (" [%]" if shown.kind == "share" else ""),
         note="",

@@ -111,7 +111,7 @@ def ideals_of(before: Sequence[int], most: int, context: Context) -> list[int] |
     >>> ideals_of([0, 0, 1], 9, Context(problem=None))
     [0, 1, 2, 3, 5, 7]
     """
-    found, level = [0], [0]
+    ideals, level = [0], [0]
     while level:
         larger: set[int] = set()
         for mask in level:
@@ -120,11 +120,11 @@ def ideals_of(before: Sequence[int], most: int, context: Context) -> list[int] |
             larger.update(
                 mask | 1 << i for i, need in enumerate(before) if not mask >> i & 1 and not need & ~mask
             )
-            if len(found) + len(larger) > most:
+            if len(ideals) + len(larger) > most:
                 return None
         level = sorted(larger)
-        found += level
-    return found
+        ideals += level
+    return ideals
 
 
 def _search(program: _Program, *, proves: bool) -> bool:
@@ -288,37 +288,37 @@ class _Program:
                 own = np.flatnonzero(self.inside[j])
                 larger = larger[self.inside[larger[:, None], own].all(axis=1)]
             for t, degree in self.degrees.items():
-                some = larger[degree.lacking[larger] == degree.lacking[j]]
-                crossing = self._crossing(degree, j, some)
-                fastest = degree.fastest[some] - degree.fastest[j]
+                inner = larger[degree.lacking[larger] == degree.lacking[j]]
+                crossing = self._crossing(degree, j, inner)
+                fastest = degree.fastest[inner] - degree.fastest[j]
                 for d, exchanged in degree.exchanged.items():
-                    budget = most * d - crossing - (exchanged[some] - exchanged[j])
+                    budget = most * d - crossing - (exchanged[inner] - exchanged[j])
                     near = np.flatnonzero(fastest <= budget)
-                    under_way = -(-(fewest[some[near]] + d) // d)
-                    near = near[self._fit(j, some[near], t, under_way)]
-                    for i, within in zip(some[near].tolist(), budget[near].tolist(), strict=True):
+                    under_way = -(-(fewest[inner[near]] + d) // d)
+                    near = near[self._fit(j, inner[near], t, under_way)]
+                    for i, within in zip(inner[near].tolist(), budget[near].tolist(), strict=True):
                         self._extend(fronts, (j, i, t), d, within, int(left[j]))
             fewest[j] = min((x.replicas for x in fronts[j]), default=-1)
         if not fronts[0]:
             return None
         return self._split(min(fronts[0], key=lambda state: (state.devices, state.replicas)))
 
-    def _crossing(self, degree: _Degree, j: int, some: Ints) -> Ints:
+    def _crossing(self, degree: _Degree, j: int, inner: Ints) -> Ints:
         r"""Return the ns of arcs that cross the ends of stages from ideal j to each of some larger ideals I.
 
         Arcs from J to the stage take their reader's time, those from it beyond I their maker's. The first
         are those that leave J less those from J beyond I, the second those that leave I less the same.
         """
         leaving = np.flatnonzero(self.inside[j][self.tails] & ~self.inside[j][self.heads])
-        beyond = ~self.inside[some[:, None], self.heads[leaving]] @ degree.both[leaving]
-        return np.asarray(degree.read[j] + degree.made[some] - beyond)
+        beyond = ~self.inside[inner[:, None], self.heads[leaving]] @ degree.both[leaving]
+        return np.asarray(degree.read[j] + degree.made[inner] - beyond)
 
-    def _fit(self, j: int, some: Ints, t: int, under_way: Ints) -> NDArray[np.bool_]:
+    def _fit(self, j: int, inner: Ints, t: int, under_way: Ints) -> NDArray[np.bool_]:
         """Return whether stages to larger ideals fit in their smallest modes with so many micro-batches."""
-        held = np.zeros(len(some), dtype=np.int64)
+        held = np.zeros(len(inner), dtype=np.int64)
         for y in np.unique(under_way).tolist():
             least, here = self._sizes(t, y).least, under_way == y
-            held[here] = least[some[here]] - least[j]
+            held[here] = least[inner[here]] - least[j]
         return np.asarray(held <= self.room)
 
     def _extend(

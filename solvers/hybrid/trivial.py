@@ -20,16 +20,16 @@ def one_stage(problem: Hybrid) -> Iterator[Split]:
         there = [
             [m for m, mode in enumerate(op.all_modes) if kind in (mode.processors or ("t1",))] for op in ops
         ]
-        for i, some in enumerate(there):
-            again = [m for m in some if needs[i][m].again]
+        for i, suited in enumerate(there):
+            again = [m for m in suited if needs[i][m].again]
             if problem.recompute == "none":
-                there[i] = [m for m in some if m not in again]
+                there[i] = [m for m in suited if m not in again]
             elif problem.recompute == "all" and again:
                 there[i] = again
         if not all(there):
             continue
         for by_bytes in (False, True):
-            modes = tuple(_cheapest(problem, i, some, by_bytes) for i, some in enumerate(there))
+            modes = tuple(_cheapest(problem, i, suited, by_bytes) for i, suited in enumerate(there))
             yield Split(stage=(0,) * len(ops), kinds=(kind,), replicas=(1,), modes=modes)
 
 

@@ -211,13 +211,13 @@ class _Sweep:
 
 def _next_memory(curve: list[TradeOffPoint], unit: int) -> int | None:
     """Return the middle, in units, of the open step with the largest area; None if no step is open."""
-    best, found = (0, 0), None
+    best, memory = (0, 0), None
     for low, high in pairwise(curve):
         width = high.peak // unit - low.memory // unit
         area = width * (low.makespan - high.makespan), width * (low.makespan - (high.bound or 0))
         if width >= 2 and area > best:
-            best, found = area, (low.memory // unit + width // 2) * unit
-    return found
+            best, memory = area, (low.memory // unit + width // 2) * unit
+    return memory
 
 
 def _least_memory(problem: Makespan, peak_bound: int) -> int:

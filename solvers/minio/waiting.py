@@ -117,10 +117,10 @@ class TreeCut:
 
 def below(data: MinIOData, roots: Iterable[int]) -> list[int]:
     """Return the nodes of some subtrees."""
-    found = list(roots)
-    for v in found:
-        found.extend(data.children[v])
-    return found
+    nodes = list(roots)
+    for v in nodes:
+        nodes.extend(data.children[v])
+    return nodes
 
 
 def disjoint_cuts(
@@ -144,14 +144,14 @@ def disjoint_cuts(
     >>> disjoint_cuts(WaitingTree(data), 2, 8, list.sort)
     [Cut(waiting={0: 2, 1: 2}, gain=2)]
     """
-    found: list[TreeCut] = []
+    cuts: list[TreeCut] = []
     while (gain := tree.peak(i) - memory) > 0 and not expired():
         left = {v: tree.waiting[v] for v in below(tree.data, tree.data.children[i]) if tree.waiting[v]}
         _shrink(tree, i, memory + gain, sequencer, expired)
         used = {v: tree.waiting[v] for v in left if tree.waiting[v]}
-        found.append(TreeCut(waiting=dict(sorted(used.items())), gain=gain))
+        cuts.append(TreeCut(waiting=dict(sorted(used.items())), gain=gain))
         tree.resize({v: size - used.get(v, 0) for v, size in left.items()}, i)
-    return found
+    return cuts
 
 
 def _shrink(tree: WaitingTree, i: int, peak: int, sequencer: Sequencer, expired: Callable[[], bool]) -> None:

@@ -198,12 +198,12 @@ def _promising(upper: Ints, best: int) -> list[int]:
 
 def _holes(taken: Iterable[tuple[int, int]]) -> list[int]:
     """Return the lengths that sorted ranges leave free below the highest end."""
-    found, reached = [], 0
+    holes, reached = [], 0
     for low, high in taken:
         if low > reached:
-            found.append(low - reached)
+            holes.append(low - reached)
         reached = max(reached, high)
-    return found
+    return holes
 
 
 def _fill(holes: list[int], lengths: list[int]) -> int:
@@ -273,12 +273,12 @@ def _components(nodes: Iterable[int], pairs: dict[int, set[int]]) -> Iterator[li
     """Yield the connected components of the pairs among the nodes, ascending."""
     left = set(nodes)
     while left:
-        found = [left.pop()]
-        for i in found:
+        component = [left.pop()]
+        for i in component:
             near = pairs[i] & left
             left -= near
-            found += near
-        yield sorted(found)
+            component += near
+        yield sorted(component)
 
 
 def _constant(rows: list[tuple[int, ...]]) -> Iterator[tuple[int, int, dict[int, tuple[int, int]]]]:

@@ -31,11 +31,11 @@ Rule = Callable[[OffsetsData], Integers]
 
 def addresses(buffers: Buffers, rule: Rule) -> dict[str, int]:
     """Return the addresses that a rule gives all buffers that have bytes, in bytes."""
-    found = {}
+    offsets = {}
     for data in offsets_data(buffers):
         for i, offset in zip(data.numbers.tolist(), rule(data).tolist(), strict=True):
-            found[buffers.buffers[i].id] = offset * data.unit
-    return found
+            offsets[buffers.buffers[i].id] = offset * data.unit
+    return offsets
 
 
 @dataclass(eq=False, kw_only=True)
@@ -159,12 +159,12 @@ class Components:
 
     def _excess(self) -> list[tuple[str, int, int]]:
         """Return the pools that need more than their capacity: name, bytes needed, capacity."""
-        found = []
+        excess = []
         for pool, capacity in self.problem.buffers.pools.items():
             needed = max(self._floor[pool], self._needed(pool))
             if capacity is not None and needed > capacity:
-                found.append((pool, needed, capacity))
-        return found
+                excess.append((pool, needed, capacity))
+        return excess
 
     def _needed(self, pool: str) -> int:
         return max((p.needed for p in self.all if p.data.pool == pool), default=0)

@@ -80,14 +80,14 @@ class Tried:
         least = _between(self.narrow, self.wide)
         if least is None or not over:
             return least
-        found: list[int | None] = []
+        rooms: list[int | None] = []
         for i, (whole, wide, floor) in enumerate(zip(self.whole, self.wide, least, strict=True)):
             if whole is None or wide is None or floor is None:
-                found.append(None)
+                rooms.append(None)
             else:
                 less = max(over[i], whole - wide) if i in over else 0
-                found.append(max(wide - less, floor))
-        return tuple(found)
+                rooms.append(max(wide - less, floor))
+        return tuple(rooms)
 
 
 def _between(a: Rooms, b: Rooms) -> Rooms | None:
@@ -116,7 +116,7 @@ def search(run: RunFunction, problem: Any, context: Context) -> Outcome:
         return _search_pages(run, problem, paged, context)
     whole = tuple(tier.capacity for tier in problem.machine.tiers)
     tried = Tried(whole=whole, wide=whole, narrow=tuple(None if room is None else 0 for room in whole))
-    rooms, refinements, said = whole, 0, ""
+    rooms, refinements, fault = whole, 0, ""
     for number in itertools.count(1):
         part = problem.within(rooms)
         inner = context.inner(part, context.remaining() / 4, f"round {number}: ")
@@ -140,8 +140,10 @@ def search(run: RunFunction, problem: Any, context: Context) -> Outcome:
                 return Outcome(reason="time", detail="no time was left for addresses", facts=tried.facts)
             if answer is None:
                 tried.wide = rooms
-                said = f"the plan of round {number} takes {', '.join(map(str, over.values()))} bytes too many"
-                context.progress(said)
+                fault = (
+                    f"the plan of round {number} takes {', '.join(map(str, over.values()))} bytes too many"
+                )
+                context.progress(fault)
             else:
                 context.offer(answer)
                 tried.fits = rooms
@@ -154,7 +156,7 @@ def search(run: RunFunction, problem: Any, context: Context) -> Outcome:
         if refinements > REFINEMENTS:
             break
         rooms = following
-    detail = said if tried.fits is None else f"{number} rounds for a plan with {problem.demands[0]}"
+    detail = fault if tried.fits is None else f"{number} rounds for a plan with {problem.demands[0]}"
     return Outcome(reason="time" if context.expired else None, detail=detail, facts=tried.facts)
 
 

@@ -80,10 +80,10 @@ def _runs(data: OffsetsData, alive: list[set[int]], group: list[int]) -> list[tu
     if len(group) == 1:
         rows = range(*data.rectangles[group[0] : group[0] + 2])
         return [(int(data.rect_first[r]), int(data.rect_last[r])) for r in rows]
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for s in sorted(set[int]().union(*(alive[i] for i in group))):
-        if found and found[-1][1] == s:
-            found[-1] = (found[-1][0], s + 1)
+        if runs and runs[-1][1] == s:
+            runs[-1] = (runs[-1][0], s + 1)
         else:
-            found.append((s, s + 1))
-    return found
+            runs.append((s, s + 1))
+    return runs

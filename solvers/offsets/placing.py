@@ -62,14 +62,14 @@ def place_plainly(layout: Layout, order: Integers, wishes: Integers, best_fit: b
 
 def _forbidden(layout: Layout, rows: range, held: Integers) -> tuple[Integers, Integers, Integers]:
     """Return the ends of the open intervals to avoid, by lower end, and whose they are."""
-    found = []
+    ranges = []
     for r in rows:
         meets = (held[0] < layout.rect_last[r]) & (held[1] > layout.rect_first[r])
         _, _, bottom, top, owner = held[:, meets]
-        found.append((bottom - layout.rect_high[r], top - layout.rect_low[r], owner))
-    if len(found) == 1:
-        return found[0]
-    low, high, owner = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        ranges.append((bottom - layout.rect_high[r], top - layout.rect_low[r], owner))
+    if len(ranges) == 1:
+        return ranges[0]
+    low, high, owner = (np.concatenate(arrays) for arrays in zip(*ranges, strict=True))
     order = np.argsort(low)
     return low[order], high[order], owner[order]
 

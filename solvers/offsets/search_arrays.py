@@ -100,12 +100,12 @@ def tables_of(data: OffsetsData) -> Generator[None, None, PartTables | None]:
             left, right = np.divmod(np.flatnonzero(table), data.count)
             left += first
         apart = left != right
-        found = right[apart]
-        near[end : end + len(found)] = found
+        apart_from = right[apart]
+        near[end : end + len(apart_from)] = apart_from
         near_pointer[first + 1 : last + 1] = end + np.cumsum(
             np.bincount(left[apart] - first, minlength=last - first)
         )
-        first, end = last, end + len(found)
+        first, end = last, end + len(apart_from)
         yield
     return PartTables(data, _kinds(data), pointer, member, witness, near_pointer, near[:end])
 

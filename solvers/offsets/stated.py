@@ -55,7 +55,7 @@ def answer(problem: Offsets, stated: Stated, built: Any, value: Value) -> dict[s
     from .first_come import place_as_they_come
 
     ids = [b.id for b in problem.buffers.buffers]
-    found = {b.id: b.offset or 0 for b in problem.buffers.buffers if not b.size}
+    placed = {b.id: b.offset or 0 for b in problem.buffers.buffers if not b.size}
     own: OffsetsData = stated["data"]
     for data in offsets_data(problem.buffers):
         if data.numbers.tolist() == own.numbers.tolist():
@@ -63,5 +63,5 @@ def answer(problem: Offsets, stated: Stated, built: Any, value: Value) -> dict[s
         else:
             offsets = place_as_they_come(data).tolist()
         for i, offset in zip(data.numbers.tolist(), offsets, strict=True):
-            found[ids[i]] = offset * data.unit
-    return found
+            placed[ids[i]] = offset * data.unit
+    return placed

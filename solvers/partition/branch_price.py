@@ -194,17 +194,17 @@ def _search(search: ColumnSearch) -> bool:
     while open_ and not context.closed:
         rules = open_.pop()
         search.nodes += 1
-        found = _solve_node(search, rules, _threshold(search))
-        if found is None:
+        node = _solve_node(search, rules, _threshold(search))
+        if node is None:
             return False
-        if not found:
+        if not node:
             continue
-        branch = _branch(search.data, found)
+        branch = _branch(search.data, node)
         if branch is not None:
             open_ += [(*rules, branch._replace(holds=holds)) for holds in (False, True)]
             continue
         before = context.incumbent
-        _offer(search, list(found))
+        _offer(search, list(node))
         if context.incumbent is None or context.incumbent == before:
             raise RuntimeError("stages below the threshold are no better split: their model is wrong")
         search.keep_incumbent()
@@ -234,10 +234,10 @@ def _halve(search: ColumnSearch) -> None:
     low, high = (search.context.bound or 0) - 1, _threshold(search)
     while high - low > max(1, high // FINE):
         middle = (low + high) // 2
-        found = _solve_node(search, (), middle)
-        if found is None:
+        node = _solve_node(search, (), middle)
+        if node is None:
             return
-        if found:
+        if node:
             high = middle
         else:
             low = middle

@@ -56,7 +56,7 @@ def least_time(
     total = copies * sum(nbytes for _, nbytes, _ in ops)
     if total <= room:
         return 0, ()
-    found: Choice | None = None
+    best: Choice | None = None
     for most in sorted({nbytes for _, nbytes, _ in ops if nbytes}):
         needed = total + most - room
         front: dict[int, Choice] = {0: (0, ())}  # by bytes that are no longer kept, up to what is needed
@@ -74,9 +74,9 @@ def least_time(
             for freed, choice in sorted(more.items(), reverse=True):
                 if least is None or choice[0] < least:
                     front[freed], least = choice, choice[0]
-        if needed in front and (found is None or front[needed][0] < found[0]):
-            found = front[needed]
-    return found
+        if needed in front and (best is None or front[needed][0] < best[0]):
+            best = front[needed]
+    return best
 
 
 def solve_choice(problem: Partition, data: PartitionData, context: Context, *, exact: bool) -> Outcome:

@@ -64,7 +64,7 @@ def v_orders(name: str, problem: Pipeline, tick: Callable[[], object]) -> Iterat
 def block(p: int, steps: Sequence[int], shift: Sequence[int]) -> dict[tuple[str, int], int]:
     """Return the slots of F and B of each stage for the first micro-batch."""
     n = 2 * p
-    found = {}
+    orders = {}
     time = 0
     passes = (
         ("F", range(p)),
@@ -74,10 +74,10 @@ def block(p: int, steps: Sequence[int], shift: Sequence[int]) -> dict[tuple[str,
     )
     for (kind, stages), step, gap in zip(passes, steps, (*shift, 0), strict=True):
         for s in stages:
-            found[kind, s] = time
+            orders[kind, s] = time
             time += step
         time += 1 - step + gap
-    return found
+    return orders
 
 
 def _list_schedule(
@@ -131,16 +131,16 @@ def _list_schedule(
         open_ = {key: j for key, j in following.items() if j < line.micro}
         turns = {key: slots[key] + PERIOD * j for key, j in open_.items() if key[0] != "W"}
         first = [min((turns[key] for key in turns if key[1] in chunk), default=0) for chunk in line.chunks]
-        found = []
+        runs = []
         for (kind, s), j in open_.items():
             d, time = stages[s].device, ready(kind, s, j)
             if time is None or (kind != "W" and not may_run(kind, s, turns[kind, s], first[d])):
                 continue
             turn = slots["B", s] + PERIOD * j if kind == "W" else turns[kind, s]
-            found.append((max(free[d], time), kind == "W", turn, d, kind, s, j))
-        if not found:
+            runs.append((max(free[d], time), kind == "W", turn, d, kind, s, j))
+        if not runs:
             return None
-        time, _, _, d, kind, s, j = min(found)
+        time, _, _, d, kind, s, j = min(runs)
         i = line.op[kind, s, j]
         end[kind, s, j] = free[d] = time + line.durations[i]
         used[d] += line.change(i)

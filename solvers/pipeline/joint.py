@@ -125,9 +125,9 @@ def joint_plan(
             problem = pipeline_for(asked, stages)
             least = min((value for value, _ in best.values()), default=None)
             if problem.impossible() is None and (least is None or lower_bound(problem).value < least):
-                found = min(schedules(problem, tick), default=None)
-                if found is not None:
-                    best[stages] = found
+                joint = min(schedules(problem, tick), default=None)
+                if joint is not None:
+                    best[stages] = joint
         return best[stages][0] if stages in best else None
 
     reason = None
@@ -137,12 +137,12 @@ def joint_plan(
         for stages in sorted(best, key=lambda stages: best[stages][0])[:FEW]:
             half = until - limit / 2 if time_limit is not None else math.inf
             _improve(asked, stages, look, choices, half, Random(seed))
-    except (BuildTimeout, KeyboardInterrupt) as stopped:  # with what was found until then
+    except (BuildTimeout, KeyboardInterrupt) as stopped:  # with what there is until then
         until = min(until, time.monotonic())
         reason = "time" if isinstance(stopped, BuildTimeout) else "interrupted"
     rank = sorted(best, key=lambda stages: best[stages][0])
     bound = joint_bound(asked, best[rank[0]][0] if rank else 1 << 62, tick)
-    found = JointPlan(bound=bound, reason=reason)
+    joint = JointPlan(bound=bound, reason=reason)
     least: int | None = None
     for number, stages in enumerate(rank[:FEW]):
         problem = pipeline_for(asked, stages)
@@ -161,22 +161,22 @@ def joint_plan(
         )
         if result.objective is not None and (least is None or result.objective < least):
             least = result.objective
-            found = JointPlan(ends=stages[0], choices=stages[1], result=result, bound=bound, reason=reason)
+            joint = JointPlan(ends=stages[0], choices=stages[1], result=result, bound=bound, reason=reason)
         if result.reason == "interrupted":
             break
-    return found
+    return joint
 
 
 def profiles(asked: Joint) -> list[tuple[int, ...]]:
     """Return numbers of micro-batches under way by stage; they never rise from stage to stage."""
     p, m = asked.devices, asked.micro
-    found = [tuple(min(m, p - s) for s in range(p)), (m,) * p]
+    listed = [tuple(min(m, p - s) for s in range(p)), (m,) * p]
     for k in range(1, 2 * p):
-        found += [
+        listed += [
             tuple(min(m, k, 2 * (p - s) - 1) for s in range(p)),
             tuple(min(m, k, p - s) for s in range(p)),
         ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(listed))
 
 
 def _candidates(asked: Joint, choices: Choices, tick: Tick) -> Iterator[Stages]:
@@ -238,11 +238,11 @@ class Choices:
         key = i, j, under_way
         if key not in self.known:
             fitting = [c for c in (self._ways(i, j, under_way), None) if self._fits(i, j, c, under_way)]
-            found = []
+            best = []
             for choice in fitting:
                 x = stage_of(self.asked.layers[i:j], choice, 0)
-                found.append((choice, x.backward, x.backward + x.weight))
-            self.known[key] = min(found, key=lambda some: some[2], default=None)
+                best.append((choice, x.backward, x.backward + x.weight))
+            self.known[key] = min(best, key=lambda some: some[2], default=None)
         return self.known[key]
 
     def _fits(self, i: int, j: int, choice: Choice, under_way: int) -> bool:
@@ -355,21 +355,21 @@ def _as_soon_as_possible(problem: Pipeline, ahead: Sequence[int], tick: Tick) ->
     orders: Orders = [[] for _ in stages]
     for _ in line.keys:
         tick()
-        found = []
+        runs = []
         for i, (x, n) in enumerate(zip(stages, done, strict=True)):
             room = problem.room[i]
             if n["B"] < n["F"]:
                 ready = end["F", i, n["B"]] if i == p - 1 else end.get(("B", i + 1, n["B"]), -1 - c) + c
                 if ready >= 0:
-                    found.append((max(free[i], ready), 0, i, "B"))
+                    runs.append((max(free[i], ready), 0, i, "B"))
             may = n["F"] < min(m, n["B"] + ahead[i]) and (room is None or held[i] + x.activation <= room)
             if may and (ready := end.get(("F", i - 1, n["F"]), -1 - c) + c if i else 0) >= 0:
-                found.append((max(free[i], ready), 1, i, "F"))
+                runs.append((max(free[i], ready), 1, i, "F"))
             if x.weight and n["W"] < n["B"]:
-                found.append((free[i], 2, i, "W"))
-        if not found:
+                runs.append((free[i], 2, i, "W"))
+        if not runs:
             return None
-        start, _, i, kind = min(found)
+        start, _, i, kind = min(runs)
         j = done[i][kind]
         op = line.op[kind, i, j]
         end[kind, i, j] = free[i] = start + line.durations[op]

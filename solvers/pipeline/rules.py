@@ -149,7 +149,7 @@ def zero_bubble(line: PipelineOps, k: int) -> Orders:
     if not all(x.weight for x in line.stages):
         raise UsageError("method zb-h1 or zb-h2: found a stage without W, which they put off")
     p, m = line.devices, line.micro
-    found = []
+    orders = []
     for i in range(p):
         ahead = max(min(2 * (p - i) - 1, k - i), 1)
         late = k - ahead
@@ -158,8 +158,8 @@ def zero_bubble(line: PipelineOps, k: int) -> Orders:
             order += [("B", i, j)] * (j < m)
             order += [("W", i, j - late)] * (j >= late)
             order += [("F", i, j + ahead)] * (j + ahead < m)
-        found.append([line.op[key] for key in order])
-    return found
+        orders.append([line.op[key] for key in order])
+    return orders
 
 
 def zero_bubble_v(line: PipelineOps) -> Orders:
@@ -176,7 +176,7 @@ def zero_bubble_v(line: PipelineOps) -> Orders:
     """
     p, m = line.devices, line.micro
     there, back = range(2)
-    found: Orders = []
+    orders: Orders = []
     for i, chunks in enumerate(line.chunks if m >= p else ()):
         turns = [("F", there)] * (2 * (p - i) - 1) + [("F", back), ("F", there)] * i
         turns += [("F", back), ("B", back), ("W", back)] * (p - i)
@@ -195,8 +195,8 @@ def zero_bubble_v(line: PipelineOps) -> Orders:
                 following[kind, way] += 1
                 order.append(line.op[kind, s, j])
                 late += [line.op["W", s, j]] if kind == "B" and line.stages[s].weight else []
-        found.append(order + late)
-    return found
+        orders.append(order + late)
+    return orders
 
 
 def _one_stage_each(line: PipelineOps, method: str) -> None:
@@ -208,12 +208,12 @@ def _one_stage_each(line: PipelineOps, method: str) -> None:
 
 def _orders_of(line: PipelineOps, keys: Iterator[Key] | list[Key]) -> list[int]:
     """Return the ops of F and B, each B followed by its W."""
-    found = []
+    orders = []
     for kind, s, j in keys:
-        found.append(line.op[kind, s, j])
+        orders.append(line.op[kind, s, j])
         if kind == "B" and line.stages[s].weight:
-            found.append(line.op["W", s, j])
-    return found
+            orders.append(line.op["W", s, j])
+    return orders
 
 
 Tick = Callable[[], object]

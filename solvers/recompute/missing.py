@@ -19,11 +19,11 @@ def writers_of(data: RecomputeData, wanted: Iterable[int], there: Set[int]) -> l
     >>> writers_of(data, [value[2]], {value[None], value[0]})
     [1, 2]
     """
-    found, stack = set[int](), list(wanted)
+    writers, stack = set[int](), list(wanted)
     while stack:
         u = stack.pop()
         writer = data.values[u].writer
-        if u not in there and writer is not None and writer not in found:
-            found.add(writer)
+        if u not in there and writer is not None and writer not in writers:
+            writers.add(writer)
             stack += data.reads[writer]
-    return sorted(found)
+    return sorted(writers)

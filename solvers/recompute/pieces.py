@@ -134,7 +134,7 @@ def bound_by_moments(problem: Recompute, context: Context) -> Outcome:
         with suppress(ValueError):  # a second run destroys what is read later
             offer(context, data, runs)
 
-    return raise_bounds(problem, context, context.remaining(), found=take)
+    return raise_bounds(problem, context, context.remaining(), on_path=take)
 
 
 def solve_parts_of_parts(problem: Recompute, context: Context) -> Outcome:

@@ -111,17 +111,17 @@ def _earliest(
     import numpy as np
 
     n = len(ops)
-    found = np.zeros(n + 1, dtype=np.int64)
+    earliest = np.zeros(n + 1, dtype=np.int64)
     for v in (*ops, n):
         mask = (1 << n) - 1 if v == n else all_before[v]
         bytes_of = np.frombuffer(mask.to_bytes((n + 7) // 8, "little"), dtype=np.uint8)
         before = np.flatnonzero(np.unpackbits(bytes_of, count=n, bitorder="little"))
-        before = before[np.argsort(-found[before], kind="stable")]
-        latest = max((int(found[i] + times[i]) for i in (ops if v == n else direct[v])), default=0)
+        before = before[np.argsort(-earliest[before], kind="stable")]
+        latest = max((int(earliest[i] + times[i]) for i in (ops if v == n else direct[v])), default=0)
         for effort, most in efforts if len(before) else ():
-            latest = max(latest, int((found[before] - (-np.cumsum(effort[before]) // most)).max()))
-        found[v] = latest
-    return found
+            latest = max(latest, int((earliest[before] - (-np.cumsum(effort[before]) // most)).max()))
+        earliest[v] = latest
+    return earliest
 
 
 def raise_first_bound(problem: Streams, context: Context) -> None:

@@ -101,7 +101,7 @@ class Mapper:
         records: list[tuple[int, dict[int, int], dict[int, int], list[int]]] = []
         for i in sorted(range(len(self.ns)), key=lambda i: (-self.rank[i], i)):
             self.tick()
-            found = []
+            plans = []
             for d in self.devices:
                 ends = [
                     (self.ns[i] + max(free[d], self.arrival(i, d, on, end)), k)
@@ -110,8 +110,8 @@ class Mapper:
                 finish, k = min(ends, default=(self.ns[i], -1))
                 _, on, end, free = records[k] if records else (0, {}, {}, [0 for _ in self.devices])
                 then = [finish if e == d else x for e, x in enumerate(free)]
-                found.append((max(then), on | {i: d}, end | {i: finish}, then))
-            records = found
+                plans.append((max(then), on | {i: d}, end | {i: finish}, then))
+            records = plans
         return min(records, key=lambda record: record[0])[1] if records else {}
 
     def plan(self, on: dict[int, int], window: int) -> Plan:

@@ -220,10 +220,10 @@ def frontier(graph: Graph) -> list[tuple[int, int]]:
     [(2, 2), (3, 3), (4, 4)]
     """
     covers = set(cover_edges(graph))
-    found = []
+    edges = []
     for streams in range(1, len(graph.ops) + 1):
         chains = best_chains(graph, streams, exactly=True)
         if chains is not None:
             kept = sum(pair in covers for chain in chains for pair in pairwise(chain))
-            found.append((streams, len(covers) - kept))
-    return found
+            edges.append((streams, len(covers) - kept))
+    return edges

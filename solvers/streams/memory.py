@@ -41,7 +41,7 @@ def held_back(problem: Streams, context: Context, answer: StreamOrder) -> Stream
     if len(problem.graph.ops) > MOST_OPS:
         return None
     context.prepare(GROWING)
-    found = edges_by_rule(
+    edges = edges_by_rule(
         problem.graph,
         problem.memory,
         "min-levels",
@@ -49,11 +49,11 @@ def held_back(problem: Streams, context: Context, answer: StreamOrder) -> Stream
         expired=lambda: context.expired,
         progress=context.progress,
     )
-    if found is None:
+    if edges is None:
         return None
     own = set(StreamOrder(streams=answer.streams).edges)
     return StreamOrder(
-        streams=answer.streams, waits=tuple(e for e in found.edges if e not in own), flow=found.flow
+        streams=answer.streams, waits=tuple(e for e in edges.edges if e not in own), flow=edges.flow
     )
 
 

@@ -162,10 +162,10 @@ def program_of_chains(
                 best[q], came[q] = best[p] + cost, p
     if last not in best:
         return None, transitions
-    found = [last]
-    while found[-1] != first:
-        found.append(came[found[-1]])
-    return found[::-1], transitions
+    program = [last]
+    while program[-1] != first:
+        program.append(came[program[-1]])
+    return program[::-1], transitions
 
 
 def search(

@@ -272,14 +272,14 @@ def late_lags(problem: Placement, ancestors: Booleans) -> Iterator[Lag]:
 
 
 def heads_and_tails(
-    duration: Sequence[int], ancestors: Booleans, found: Sequence[Lag]
+    duration: Sequence[int], ancestors: Booleans, lags: Sequence[Lag]
 ) -> tuple[Integers, Integers]:
     """Return r and q of every op (7), in an order that keeps the precedence."""
     n = len(duration)
     d = np.array(duration, dtype=np.int64)
-    backwards = [Lag(n - 1 - lag.after, n - 1 - lag.before, lag.ns) for lag in found]
+    backwards = [Lag(n - 1 - lag.after, n - 1 - lag.before, lag.ns) for lag in lags]
     tails = _heads(d[::-1], ancestors.T[::-1, ::-1], backwards)
-    return _heads(d, ancestors, found), tails[::-1]
+    return _heads(d, ancestors, lags), tails[::-1]
 
 
 def one_machine(duration: Sequence[int], heads: Integers, tails: Integers) -> int:
@@ -294,13 +294,13 @@ def one_machine(duration: Sequence[int], heads: Integers, tails: Integers) -> in
     return best
 
 
-def deciding(data: SampleData, ancestors: Booleans, found: Sequence[Lag]) -> list[Lag]:
+def deciding(data: SampleData, ancestors: Booleans, lags: Sequence[Lag]) -> list[Lag]:
     """Return those of some lags that no head and no tail can do without, and the longest around."""
-    heads, tails = heads_and_tails(data.duration, ancestors, [x for x in found if x.before != x.after])
+    heads, tails = heads_and_tails(data.duration, ancestors, [x for x in lags if x.before != x.after])
     n, d = len(data.duration), data.duration
-    around = [x for x in found if x.before == x.after]
+    around = [x for x in lags if x.before == x.after]
     kept = sorted(around, key=lambda x: d[x.before] + x.ns)[-1:]
-    for x in found:
+    for x in lags:
         if x.before == x.after:
             continue
         begun = heads[x.before] + d[x.before] if x.before != BEGIN else 0

@@ -85,14 +85,14 @@ def ideal_time(problem: Placement) -> int:
     return max(busy.values())
 
 
-def release_bound(problem: Placement, found: Sequence[Window] = ()) -> int:
+def release_bound(problem: Placement, windows: Sequence[Window] = ()) -> int:
     """Return the bound in ns; 0 if nothing must come from afar.
 
     Parameters
     ----------
     problem
         On any machine.
-    found
+    windows
         Windows of the problem, which has one processor then.
 
     Examples
@@ -104,18 +104,18 @@ def release_bound(problem: Placement, found: Sequence[Window] = ()) -> int:
     >>> release_bound(lt.Placement(graph, machine))  # 12 GB at 12 GB/s, then the op
     1000000001
     """
-    best = best_release(problem, found)
+    best = best_release(problem, windows)
     return 0 if best is None else best.time
 
 
-def best_release(problem: Placement, found: Sequence[Window] = ()) -> Release | None:
+def best_release(problem: Placement, windows: Sequence[Window] = ()) -> Release | None:
     """Return what proves the bound, None if nothing must come from afar; parameters as of `release_bound`."""
     graph, starts_of = problem.graph, late_tensors(problem)
     one = len(problem.machine.processors) == 1
     tails = [min(mode.duration_ns for mode in op.all_modes) for op in graph.ops]
     if one:
         tails = list(accumulate(reversed(tails)))[::-1]
-        tails = [tail + stall for tail, stall in zip(tails, _stalls_behind(found, len(tails)), strict=True)]
+        tails = [tail + stall for tail, stall in zip(tails, _stalls_behind(windows, len(tails)), strict=True)]
 
     def needed(inside: Set[int]) -> Iterator[Needed]:
         left, nbytes, starts = {*inside}, 0, set[str]()

@@ -344,10 +344,10 @@ def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGrou
         for outward, table in ((True, model.out), (False, model.into)):
             for key in table:
                 if key[0] == g:
-                    way = lane_slots.outer[key[2]][not outward]
-                    assert way is not None
+                    channel = lane_slots.outer[key[2]][not outward]
+                    assert channel is not None
                     life = lane_slots.data.lives[key[1] if outward else lane_slots.intervals[key[1]].life]
-                    flow = flows.setdefault((g, way), [[] for _ in range(count)])
+                    flow = flows.setdefault((g, channel), [[] for _ in range(count)])
                     flow[key[3] % count].append((life.nbytes, table[key]))
     for g, lane_slots in enumerate(built.slots):
         for k in range(count):
@@ -355,7 +355,7 @@ def _links(built: TmofModel, lanes: Sequence[Lane], groups: Sequence[ChannelGrou
                 duration = lane_slots.data.duration[k - lane_slots.before]
                 model.rows.add(model.slot[k] >= duration)
                 longest[k] = max(longest[k], duration)
-            own = [((w,), way.rate) for w, way in enumerate(lane_slots.data.ways)]
+            own = [((w,), channel.rate) for w, channel in enumerate(lane_slots.data.ways)]
             for ways, rate in [*own, *(() if lanes else lane_slots.data.caps)]:
                 moved = [x for w in ways for x in flows.get((g, w), [[]] * count)[k]]
                 if moved:

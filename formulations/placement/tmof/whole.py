@@ -29,21 +29,21 @@ class _Parts:
         if (number, e) not in self.known:
             nbytes = self.cut.data.lives[number].nbytes
             there = [0.0 if nbytes else 1.0] * len(self.cut.data.capacity)
-            for (q, away), some in self.lives[number].amounts(e).items():
+            for (q, away), amounts in self.lives[number].amounts(e).items():
                 for tier in range(len(there)):
                     if q >> tier & 1 if tier else not away:
-                        there[tier] += some / nbytes
+                        there[tier] += amounts / nbytes
             self.known[number, e] = there
         return self.known[number, e][x]
 
     def flow(self, number: int, p: int, ways: list[int]) -> list[float]:
         """Return the parts that pass channels in a piece: what comes from where all of the life is."""
         end = (p + 1) % len(self.cut.pieces) if self.cut.data.lives[number].ring else p + 1
-        found = []
+        flows = []
         for way in (self.cut.data.ways[w] for w in ways):
             comes = self.part(number, end, way.dst) - self.part(number, p, way.dst)
-            found.append(comes if self.part(number, p, way.src) > WHOLE else 0.0)
-        return found
+            flows.append(comes if self.part(number, p, way.src) > WHOLE else 0.0)
+        return flows
 
 
 def order_of(built: TmofModel, value: Value) -> Order | None:

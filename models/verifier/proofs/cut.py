@@ -88,12 +88,12 @@ def check_cut(graph: Graph, bound: int, proof: CutProof) -> None:
 
 def _reached(w: int, near: Lists) -> set[int]:
     """Return all ops before or after an op."""
-    found, front = set[int](), [w]
+    reached, front = set[int](), [w]
     while front:
-        some = set(near[front.pop()]) - found
-        found |= some
+        some = set(near[front.pop()]) - reached
+        reached |= some
         front += some
-    return found
+    return reached
 
 
 def least_change(

@@ -116,17 +116,17 @@ class _Checker:
 
     def about(self, ops: int) -> tuple[int, int]:
         """Return the neighbours of some ops along edges, and the groups that they touch."""
-        found = self._around.get(ops)
-        if found is None:
+        known = self._around.get(ops)
+        if known is None:
             near = groups = 0
             before, after, groups_at = self.masks.before, self.masks.after, self.groups_at
             for v in members(ops):
                 near |= before[v] | after[v]
                 groups |= groups_at[v]
-            found = near, groups
+            known = near, groups
             if ops & ops - 1:
-                self._around[ops] = found
-        return found
+                self._around[ops] = known
+        return known
 
     def require_mask(self, mask: int, where: str) -> int:
         """Return a mask, if it is one of ops of the graph."""

@@ -212,17 +212,17 @@ def _before(graph: Graph) -> list[tuple[int, ...]]:
     """Return for each op those directly before it: others follow from these."""
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}  # since the last write
-    found = []
+    before = []
     for j, op in enumerate(graph.ops):
-        some = {*op.after, *(writer[t] for t in (*op.reads, *op.writes) if t in writer)}
+        direct = {*op.after, *(writer[t] for t in (*op.reads, *op.writes) if t in writer)}
         for t in op.writes:
-            some.update(readers.get(t, ()))
+            direct.update(readers.get(t, ()))
             writer[t], readers[t] = j, []
         for t in op.reads:
             if writer.get(t) != j:
                 readers.setdefault(t, []).append(j)
-        found.append(tuple(sorted(some)))
-    return found
+        before.append(tuple(sorted(direct)))
+    return before
 
 
 def _closure(near: Sequence[Sequence[int]], order: Sequence[int]) -> list[int]:

@@ -23,18 +23,18 @@ def merged_setting(setting: Setting) -> Setting:
     joined = [{c.src, c.dst} for c in machine.channels if device not in (c.src, c.dst)]
     if not joined:
         return setting
-    called = {device: device}
+    name_of = {device: device}
     for name in outer:
-        if name in called:
+        if name in name_of:
             continue
         part = {name}
         while more := set().union(*(pair for pair in joined if pair & part)) - part:
             part |= more
-        called |= dict.fromkeys(part, name)
+        name_of |= dict.fromkeys(part, name)
     rate: dict[tuple[str, str], int] = defaultdict(int)
     parts: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for c in machine.channels:
-        pair = called[c.src], called[c.dst]
+        pair = name_of[c.src], name_of[c.dst]
         if device in pair:
             rate[pair] += c.bytes_per_s
             parts[pair].add((c.src, c.dst))
@@ -42,9 +42,9 @@ def merged_setting(setting: Setting) -> Setting:
     smaller = replace(
         machine,
         tiers=tuple(
-            replace(t, capacity=_together([x for x in machine.tiers if called[x.name] == t.name]))
+            replace(t, capacity=_together([x for x in machine.tiers if name_of[x.name] == t.name]))
             for t in machine.tiers
-            if called[t.name] == t.name
+            if name_of[t.name] == t.name
         ),
         channels=tuple(Channel(src=a, dst=b, bytes_per_s=some) for (a, b), some in rate.items()),
         groups=tuple(
@@ -54,7 +54,7 @@ def merged_setting(setting: Setting) -> Setting:
         ),
     )
     starts = setting.starts.items()
-    start = {kind: tuple(dict.fromkeys(called.get(x, x) for x in some)) for kind, some in starts}
+    start = {kind: tuple(dict.fromkeys(name_of.get(x, x) for x in some)) for kind, some in starts}
     return replace(setting, machine=smaller, start=start)
 
 

@@ -31,13 +31,13 @@ def way_through(
     accesses = np.array(sorted({*reads, *writes}))
     is_read = np.isin(accesses, reads)
     later = np.append(is_read, is_read[0] if cyclic else kept)
-    way = np.zeros((3, len(c)), dtype=np.int8)
-    way[0] = np.where(later[np.searchsorted(accesses, c // 2, side="right")], NEEDED, DEAD)
-    way[0][np.isin(c // 2, reads)] = USED
-    way[0][np.isin(c // 2, writes)] = WRITTEN
-    way[1][np.searchsorted(c, 2 * accesses, side="left") - 1] = 1
-    way[2][np.searchsorted(c, 2 * np.array(writes, dtype=np.int64) + 1, side="right") - 1] = 1
-    return way
+    path = np.zeros((3, len(c)), dtype=np.int8)
+    path[0] = np.where(later[np.searchsorted(accesses, c // 2, side="right")], NEEDED, DEAD)
+    path[0][np.isin(c // 2, reads)] = USED
+    path[0][np.isin(c // 2, writes)] = WRITTEN
+    path[1][np.searchsorted(c, 2 * accesses, side="left") - 1] = 1
+    path[2][np.searchsorted(c, 2 * np.array(writes, dtype=np.int64) + 1, side="right") - 1] = 1
+    return path
 
 
 def least_paid(setting: Setting, proof: PricesProof, ways: NDArray[np.int8], starts: Integers) -> list[int]:
@@ -94,11 +94,11 @@ def _tolls(machine: Machine, proof: PricesProof, outer: list[str]) -> tuple[Inte
     def toll(pair: tuple[str, str]) -> Integers:
         if pair not in pairs:
             return np.full(count, ROOM, dtype=np.int64)
-        found = np.array(price_of.get(pair, (0,) * count), dtype=np.int64)
+        tolls = np.array(price_of.get(pair, (0,) * count), dtype=np.int64)
         for group in machine.groups:
             if pair in group.channels and group.name in group_price:
-                found = found + np.array(group_price[group.name], dtype=np.int64)
-        return found
+                tolls = tolls + np.array(group_price[group.name], dtype=np.int64)
+        return tolls
 
     out = np.array([toll((device, x)) for x in outer], dtype=np.int64).reshape(len(outer), count)
     into = np.array([toll((x, device)) for x in outer], dtype=np.int64).reshape(len(outer), count)

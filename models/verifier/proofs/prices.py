@@ -173,16 +173,16 @@ class PricedStep:
 
 def steps_of(graph: Graph) -> list[PricedStep]:
     """Return the ops as they count, under ``replace`` two for each."""
-    found = []
+    steps = []
     for op in graph.ops:
         reads, writes = frozenset(op.reads), frozenset(op.writes)
         if graph.accounting is Accounting.REPLACE:
-            found.append(PricedStep(reads, frozenset(), 0, 0))
+            steps.append(PricedStep(reads, frozenset(), 0, 0))
             reads = frozenset()
         ns, nbytes = (min(x) for x in zip(*((m.duration_ns, m.workspace) for m in op.all_modes), strict=True))
         above = tuple((m.duration_ns - ns, m.workspace - nbytes) for m in op.modes)
-        found.append(PricedStep(reads, writes, ns, nbytes, above))
-    return found
+        steps.append(PricedStep(reads, writes, ns, nbytes, above))
+    return steps
 
 
 def _samples(steps: Sequence[PricedStep], setting: Setting, proof: PricesProof) -> list[int]:
@@ -226,12 +226,12 @@ def _epochs(steps: Sequence[PricedStep], setting: Setting, samples: Sequence[int
     for step in steps:
         clock.append(clock[-1] + step.duration)
     times = [clock[(c + 1) // 2] for c in samples]
-    found = [
+    epochs = [
         (y - x, b != a + 1 or a % 2 == 1) for (a, x), (b, y) in pairwise(zip(samples, times, strict=True))
     ]
     if setting.periodic:
-        found.append((times[0] + clock[-1] - times[-1], True))
-    return found
+        epochs.append((times[0] + clock[-1] - times[-1], True))
+    return epochs
 
 
 def _above_least(steps: Sequence[PricedStep], proof: PricesProof, charges: Sequence[int]) -> int:
@@ -278,14 +278,14 @@ def _paid_by_bytes(
         if not tensor.nbytes or not (reads[t] or writes[t]):
             continue
         kept = tensor.final and not setting.periodic
-        way = way_through(samples, reads[t], writes[t], cyclic=setting.periodic, kept=kept)
+        path = way_through(samples, reads[t], writes[t], cyclic=setting.periodic, kept=kept)
         if tensor.nbytes < proof.least or (setting.periodic and tensor.initial and not tensor.final):
-            total += tensor.nbytes * sum(proof.memory[e] for e in np.flatnonzero(way[0] >= USED).tolist())
+            total += tensor.nbytes * sum(proof.memory[e] for e in np.flatnonzero(path[0] >= USED).tolist())
         else:
-            key = way.tobytes(), _tiers_at_start(setting, tensor.kind)
+            key = path.tobytes(), _tiers_at_start(setting, tensor.kind)
             followed[key] = followed.get(key, 0) + tensor.nbytes
     if followed:
-        ways = np.stack([np.frombuffer(way, dtype=np.int8).reshape(3, -1) for way, _ in followed])
+        ways = np.stack([np.frombuffer(path, dtype=np.int8).reshape(3, -1) for path, _ in followed])
         starts = np.array([start for _, start in followed])
         for paid, nbytes in zip(least_paid(setting, proof, ways, starts), followed.values(), strict=True):
             total += nbytes * paid

@@ -137,28 +137,28 @@ def stacked(graph: Graph, setting: ArenaSetting, bound: int, proof: StacksProof)
     parents = _parents(graph, pools)
     sizes = [t.nbytes for t in tensors]
     trees = Counter[tuple[int, ...]]()
-    paired = {*parents, *(r for some in parents.values() for r in some)}
+    paired = {*parents, *(r for members_of in parents.values() for r in members_of)}
     low = 0
     for high in sorted({sizes[t] for t in paired} - {0}):
         members: dict[int, list[int]] = {}
         for t in sorted(paired):
             if sizes[t] >= high:
                 members.setdefault(_root(t, parents, sizes, high), []).append(t)
-        for root, some in members.items():
-            if len(some) > 1:
-                trees[root, *some] += high - low
+        for root, members_of in members.items():
+            if len(members_of) > 1:
+                trees[root, *members_of] += high - low
         low = high
     reads = [list(op.reads) for op in graph.ops]
     writes = [list(op.writes) for op in graph.ops]
     users = [[i for i, op in enumerate(graph.ops) if t in op.reads or t in op.writes] for t in sorted(paired)]
     users_of = dict(zip(sorted(paired), users, strict=True))
-    for (root, *some), nbytes in sorted(trees.items()):
-        top, final = graph.tensors[root], any(graph.tensors[t].final for t in some)
-        for i in sorted({i for t in some for i in users_of[t]}):
+    for (root, *members_of), nbytes in sorted(trees.items()):
+        top, final = graph.tensors[root], any(graph.tensors[t].final for t in members_of)
+        for i in sorted({i for t in members_of for i in users_of[t]}):
             first = not top.initial and i == users_of[root][0]
             (writes if first else reads)[i].append(len(tensors))
         tensors.append(replace(top, nbytes=nbytes, final=final))
-        for t in some:
+        for t in members_of:
             tensors[t] = replace(tensors[t], nbytes=tensors[t].nbytes - nbytes)
     ops = tuple(
         replace(op, reads=tuple(r), writes=tuple(w), workspace=rounded(space), modes=(), inplace=())

@@ -90,13 +90,13 @@ class _StateWalk:
 
     def __init__(self, graph: Graph, sets: Executed, *, backward: bool, bound: int) -> None:
         self.graph, self.sets, self.backward, self.bound = graph, sets, backward, bound
-        some = masks(sets)
-        self.needs, self.needed = (some.after, sets.before) if backward else (some.before, sets.after)
+        masked = masks(sets)
+        self.needs, self.needed = (masked.after, sets.before) if backward else (masked.before, sets.after)
         self.extra_before = sets.adds_extra_before(backward)
         self.change = [-x for x in sets.gain] if backward else list(sets.gain)
         self.groups_of = [
-            tuple((some.groups[g] & ~(1 << v), sets.group_bytes[g]) for g in numbers)
-            for v, numbers in enumerate(some.groups_of)
+            tuple((masked.groups[g] & ~(1 << v), sets.group_bytes[g]) for g in numbers)
+            for v, numbers in enumerate(masked.groups_of)
         ]
 
     def first(self) -> State:
@@ -121,17 +121,17 @@ class _StateWalk:
         """Return the states of a level, made from those of the level before."""
         if not len(level.parents) == len(level.ops) == len(level.free):
             raise Refused(f"level {number}: expected as many parents as ops and free ops")
-        found: list[State] = []
+        listed: list[State] = []
         needs, needed, n = self.needs, self.needed, self.sets.n
         for parent, v in zip(level.parents, level.ops, strict=True):
             if not 0 <= parent < len(states):
                 raise Refused(
-                    f"level {number}, state {len(found)}: found parent {parent}, "
+                    f"level {number}, state {len(listed)}: found parent {parent}, "
                     f"expected an index in [0, {len(states)})"
                 )
             mask, memory, ready = states[parent]
             if not 0 <= v < n or not ready >> v & 1:
-                where = f"level {number}, state {len(found)}"
+                where = f"level {number}, state {len(listed)}"
                 op = called(self.graph, require_op(self.graph, v, where))
                 raise Refused(f"{where}: found a step over {op}, expected one that may be next")
             step = 1 << v
@@ -140,8 +140,8 @@ class _StateWalk:
             for w in needed[v]:
                 if not needs[w] & ~after:
                     ready |= 1 << w
-            found.append((after, memory + self.increase(v, mask), ready))
-        return found
+            listed.append((after, memory + self.increase(v, mask), ready))
+        return listed
 
     def check_closed(
         self, number: int, states: list[State], free: tuple[int | None, ...], successors: set[int]

@@ -106,13 +106,13 @@ def _ends(graph: Graph, *, last: bool) -> list[int]:
     blocked = {j for x in graph.ops for j in x.after} if last else set()
     read: set[int] = set()
     written: set[int] = set()
-    found = []
+    ends = []
     for i in order:
         op = graph.ops[i]
         free = i not in blocked if last else not op.after
         free = free and written.isdisjoint(op.reads) and written.isdisjoint(op.writes)
         if free and read.isdisjoint(op.writes):
-            found.append(i)
+            ends.append(i)
         read.update(op.reads)
         written.update(op.writes)
-    return found
+    return ends

@@ -167,7 +167,7 @@ def memory_area(
     size = data.bytes
     duration = np.array(data.duration, dtype=np.int64)
     after_at, after = precedence(problem.graph).successors_csr
-    area = sum(min(a.workspace * a.duration for a in some) for some in data.alternatives)
+    area = sum(min(a.workspace * a.duration for a in nbytes) for nbytes in data.alternatives)
     made: dict[int, list[Lifetime]] = {}
     for x in size.lifetimes:
         if not x.last:
@@ -178,14 +178,14 @@ def memory_area(
         else:
             made.setdefault(x.born, []).append(x)
     hurried = False
-    for born, some in made.items():
+    for born, nbytes in made.items():
         hurried = hurried or expired()
         if hurried:
-            chain = {u: 0 if u == born else data.duration[born] for x in some for u in x.last}
+            chain = {u: 0 if u == born else data.duration[born] for x in nbytes for u in x.last}
         else:
-            lengths = chain_lengths(duration, after_at, after, born, max(max(x.last) for x in some))
-            chain = {u: int(lengths[u - born]) for x in some for u in x.last}
-        for x in some:
+            lengths = chain_lengths(duration, after_at, after, born, max(max(x.last) for x in nbytes))
+            chain = {u: int(lengths[u - born]) for x in nbytes for u in x.last}
+        for x in nbytes:
             area += x.nbytes * max(chain[u] + (data.duration[u] if x.held else 0) for u in x.last)
     room = data.memory - size.base
     if room <= 0:

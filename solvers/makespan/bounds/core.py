@@ -87,18 +87,18 @@ def restricted(graph: Graph, kept: Sequence[int]) -> Graph:
     writes: dict[int, list[int]] = {v: [] for v in kept}
     tensors: list[Tensor] = []
     for tensor, accessors in zip(graph.tensors, sequential_memory(graph).accessors, strict=True):
-        some = [v for v in accessors if v in number]
-        if tensor.initial and (some or tensor.final):
-            for v in some:
+        inside = [v for v in accessors if v in number]
+        if tensor.initial and (inside or tensor.final):
+            for v in inside:
                 reads[v].append(len(tensors))
             tensors.append(tensor)
-        elif some and some[0] == accessors[0]:
-            writes[some[0]].append(len(tensors))
-            for v in some[1:]:
+        elif inside and inside[0] == accessors[0]:
+            writes[inside[0]].append(len(tensors))
+            for v in inside[1:]:
                 reads[v].append(len(tensors))
             tensors.append(tensor)
-        elif some:
-            longest = max(some, key=lambda v: graph.ops[v].all_modes[0].duration_ns)
+        elif inside:
+            longest = max(inside, key=lambda v: graph.ops[v].all_modes[0].duration_ns)
             workspace[longest] += tensor.nbytes
     ancestors = precedence(graph).ancestors
     ops = tuple(

@@ -122,10 +122,10 @@ def by_pieces(work: Callable[[int, int], Any], ideal: np.ndarray, threads: int) 
 
 def running_ops(ops: np.ndarray) -> Integers:
     """Return the masks of the ops that run, by label; -1 stands for none."""
-    found = np.zeros(len(ops), dtype=np.int64)
+    running = np.zeros(len(ops), dtype=np.int64)
     for row in ops.T.astype(np.int64):
-        found |= np.where(row >= 0, np.int64(1) << np.maximum(row, 0), 0)
-    return found
+        running |= np.where(row >= 0, np.int64(1) << np.maximum(row, 0), 0)
+    return running
 
 
 def row_of(history: list[tuple[Integers, Integers]], last: int) -> list[int]:

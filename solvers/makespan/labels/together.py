@@ -167,11 +167,15 @@ def find_prices(
     until = context.elapsed() + min(seconds, context.remaining())
     rows, ended = [uniform_prices(shape).rows[0]], [0]
     for k in range(VECTORS):
-        some = shape.by_tail[n * k // VECTORS :]
+        tails = shape.by_tail[n * k // VECTORS :]
         for least in sorted({0, n * k // VECTORS}):
             left = until - context.elapsed()
             member = _members(together.sets[together.latest >= least], n)
-            if left > 0 and not expired() and (dual := _dual(shape, member, some, context, left)) is not None:
+            if (
+                left > 0
+                and not expired()
+                and (dual := _dual(shape, member, tails, context, left)) is not None
+            ):
                 rows.append(_integers(dual, member, SCALE * int(shape.numbers[0])))
                 ended.append(least)
     return PriceVectors(np.array(rows, dtype=np.int64), np.array(ended, dtype=np.int64))
@@ -183,14 +187,14 @@ def _members(sets: Integers, n: int) -> Integers:
 
 
 def _dual(
-    shape: Shape, member: Integers, some: Integers, context: Context, seconds: float
+    shape: Shape, member: Integers, tails: Integers, context: Context, seconds: float
 ) -> np.ndarray | None:
     """Return prices that are best for some of the ops, in parts of 1; None if there was no time."""
     from ...engines.highs_lp import dual_values
 
     n = len(shape.duration)
     wanted = np.zeros(n, dtype=np.int64)
-    wanted[some] = shape.duration[some]
+    wanted[tails] = shape.duration[tails]
     first = np.concatenate([[0], np.cumsum(member.sum(axis=0))])
     columns = np.concatenate([np.flatnonzero(member[:, i]) for i in range(n)])
     program = LinearProgram(

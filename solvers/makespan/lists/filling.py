@@ -157,13 +157,13 @@ def target_of(problem: Makespan, data: MakespanData, shop: Shop, goal: int) -> T
     head = np.array(data.head, dtype=np.int64) * data.tick
     tail = np.array(data.tail, dtype=np.int64) * data.tick
     by_tail = np.argsort(-tail, kind="stable")
-    found = []
+    rows = []
     for x in np.unique(head):
-        some = by_tail[head[by_tail] >= x]
-        idle = data.processors * (goal - x - tail[some]) - np.cumsum(shop.duration[some])
+        behind = by_tail[head[by_tail] >= x]
+        idle = data.processors * (goal - x - tail[behind]) - np.cumsum(shop.duration[behind])
         k = int(np.argmin(idle))
-        found.append((int(idle[k]), int(x), int(tail[some[k]])))
-    idle, x, y = min(found)
+        rows.append((int(idle[k]), int(x), int(tail[behind[k]])))
+    idle, x, y = min(rows)
     by_duration = np.argsort(shop.duration, kind="stable").astype(np.int64)
     rank = np.empty(data.n, dtype=np.int64)
     rank[by_duration] = np.arange(data.n)
@@ -173,7 +173,7 @@ def target_of(problem: Makespan, data: MakespanData, shop: Shop, goal: int) -> T
         counted=((head >= x) & (tail >= y)).astype(np.int64),
         tail=tail,
         before_at=np.cumsum([0, *map(len, order.predecessors)]).astype(np.int64),
-        before=np.array([j for some in order.predecessors for j in some], dtype=np.int64),
+        before=np.array([j for behind in order.predecessors for j in behind], dtype=np.int64),
         by_duration=by_duration,
         rank=rank,
     )

@@ -104,16 +104,16 @@ def scheduled(
         starts: Integers = schedule(shop, fallback, rank)
         return starts
     stop = np.zeros(1, dtype=np.int64)
-    found: list[Integers] = []
+    schedules: list[Integers] = []
 
     reason = run_passes(
-        context, stop, lambda _: found.append(schedule_until(shop, fallback, rank, stop)), least
+        context, stop, lambda _: schedules.append(schedule_until(shop, fallback, rank, stop)), least
     )
     if reason == "interrupted":
         raise KeyboardInterrupt
-    if not found or len(found[0]) < len(fallback):
+    if not schedules or len(schedules[0]) < len(fallback):
         raise TimeIsUp
-    return found[0]
+    return schedules[0]
 
 
 def rankings(problem: Makespan, started: Started) -> Iterator[Integers]:

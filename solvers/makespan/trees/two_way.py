@@ -240,10 +240,10 @@ def renumbering(wide: Sequence[int], narrow: Sequence[int]) -> Callable[[Integer
             tables[k // 8] |= (np.arange(256) >> k % 8 & 1) << place[v]
 
     def renumbered(masks: Integers) -> Integers:
-        found = np.zeros(len(masks), dtype=np.int64)
+        result = np.zeros(len(masks), dtype=np.int64)
         for byte, table in enumerate(tables):
-            found |= table[masks >> 8 * byte & 255]
-        return found
+            result |= table[masks >> 8 * byte & 255]
+        return result
 
     return renumbered
 

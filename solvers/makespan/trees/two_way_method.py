@@ -111,19 +111,19 @@ class _PassSearch:
         self.width = min(self.width, most)
         merged = False
         while most and not (self.context.closed or self.expired()):
-            found = self.one_pass(order[: self.tree.n - count], turn, guide, self.width)
-            if found is None or self.context.closed or (count == n and found.guide and not found.merged):
+            result = self.one_pass(order[: self.tree.n - count], turn, guide, self.width)
+            if result is None or self.context.closed or (count == n and result.guide and not result.merged):
                 return
-            merged, again = found.merged, found.merged and (merged or count == n)
-            if found.guide is None or again:
+            merged, again = result.merged, result.merged and (merged or count == n)
+            if result.guide is None or again:
                 if 2 * self.width > most:
                     return
                 self.width *= 2
-            if found.guide is not None:
-                guide, turn = found.guide, 1 - turn
+            if result.guide is not None:
+                guide, turn = result.guide, 1 - turn
                 if whole and count < n:
                     self.one_pass([], turn, guide, BEAM, beam=True)
-                if not found.merged:
+                if not result.merged:
                     count = min(n, count + STEPS[turn])
 
     def one_pass(
@@ -140,7 +140,7 @@ class _PassSearch:
         context.progress(f"{way}, {len(some.kept)} of {tree.n} ops{', beam' * beam}")
         below = -(-context.incumbent // self.tick)
         shape = both_shapes(tree, some, self.processors, self.memory, self.tick)[turn]
-        found = guided_pass(
+        result = guided_pass(
             some.kept,
             shape,
             guide,
@@ -151,12 +151,12 @@ class _PassSearch:
             expired=self.expired,
             threads=context.threads,
         )
-        if found is None:
+        if result is None:
             return None
-        if found.starts is not None and not away:
-            context.offer(self.answer(found.starts, turn))
-        context.raise_bound(min(context.incumbent, found.bound * self.tick), kind="two-way labels")
-        return found
+        if result.starts is not None and not away:
+            context.offer(self.answer(result.starts, turn))
+        context.raise_bound(min(context.incumbent, result.bound * self.tick), kind="two-way labels")
+        return result
 
     def answer(self, starts: Sequence[int], turn: int) -> list[int]:
         """Return the starts of a schedule of the whole tree in ns, forwards."""

@@ -53,12 +53,12 @@ def prove_by_cut(
         nonlocal reached
         reached = value
 
-    found = cut_bound(
+    cut = cut_bound(
         graph, orders, at_least=bound - 1, expired=lambda: reached >= bound or expired(), improved=improved
     )
-    if found.op is None or found.value < bound:
+    if cut.op is None or cut.value < bound:
         return None
-    space, w = state_space(graph), found.op
+    space, w = state_space(graph), cut.op
     certain, out = _reached(w, space.before), _reached(w, space.after)
     (out if space.extra_before else certain).add(w)
     fixed = certain | out
@@ -73,10 +73,10 @@ def prove_by_cut(
 
 def _reached(w: int, near: Sequence[Sequence[int]]) -> set[int]:
     """Return all ops before or after an op."""
-    found, front = set[int](), [w]
+    reached, front = set[int](), [w]
     while front:
         for u in near[front.pop()]:
-            if u not in found:
-                found.add(u)
+            if u not in reached:
+                reached.add(u)
                 front.append(u)
-    return found
+    return reached

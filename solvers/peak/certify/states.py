@@ -65,16 +65,16 @@ def prove_by_states(
         )
 
     if most <= PLAIN_STEPS or largest(space) >= LARGEST:
-        found = plain_pass(space, bound - 1, WIDEST, expired, exhaustive=True, most=most, record=record)
+        result = plain_pass(space, bound - 1, WIDEST, expired, exhaustive=True, most=most, record=record)
     else:
-        found = compiled_pass(
+        result = compiled_pass(
             space, bound - 1, WIDEST, expired, exhaustive=True, most=most, nbytes=nbytes // 2, record=record
         )
-    if found.out_of_memory:
+    if result.out_of_memory:
         raise OutOfMemory
-    if found.order is not None:
+    if result.order is not None:
         raise TooHigh
-    if found.bound is None:
+    if result.bound is None:
         return None
     return StatesProof(backward=space.backward, levels=tuple(levels))
 

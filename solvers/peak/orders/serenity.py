@@ -81,13 +81,13 @@ def stretches(sets: ExecutedSets, order: Sequence[int]) -> list[list[int]]:
     >>> stretches(ExecutedSets(load("catalogue:two-branches")), (0, 3, 1, 4, 2, 5))
     [[0], [3, 1, 4, 2], [5]]
     """
-    found: list[list[int]] = [[]]
+    parts: list[list[int]] = [[]]
     for v in order:
         if (sets.ancestors[v] | sets.descendants[v] | 1 << v) == sets.everything:
-            found += [[v], []]
+            parts += [[v], []]
         else:
-            found[-1].append(v)
-    return [some for some in found if some]
+            parts[-1].append(v)
+    return [some for some in parts if some]
 
 
 class _Stretch:

@@ -62,11 +62,11 @@ def improve_by_beam(
     backward = False
     while failed < 2 and not context.closed and context.incumbent is not None:
         space = state_space(problem.graph, backward=backward)
-        found = beam_pass(space, context.incumbent - 1, width, expired, most=most)
-        if found.bound is not None:
-            context.raise_bound(min(found.bound, context.incumbent), kind="exhaustive pass")
-        if found.order is not None:
-            context.offer(found.order)
+        result = beam_pass(space, context.incumbent - 1, width, expired, most=most)
+        if result.bound is not None:
+            context.raise_bound(min(result.bound, context.incumbent), kind="exhaustive pass")
+        if result.order is not None:
+            context.offer(result.order)
             failed = 0
         elif expired():
             return False

@@ -297,7 +297,7 @@ def _lives(problem: Placement) -> list[_ContentLifetime]:
 
 
 def chosen_samples(
-    data: SampleData, found: Sequence[Window], chosen: Sequence[Window], apart: int, most: int, bins: int
+    data: SampleData, windows: Sequence[Window], chosen: Sequence[Window], apart: int, most: int, bins: int
 ) -> list[int]:
     """Return the ends of good windows, and coarse samples.
 
@@ -305,7 +305,7 @@ def chosen_samples(
     ----------
     data
         What is sampled; small iterations at every instant.
-    found, chosen
+    windows, chosen
         Windows, by falling stall, and those whose ends are wanted anyway.
     apart, most
         Least distance in instants of the windows of one form, and how many of each.
@@ -317,8 +317,8 @@ def chosen_samples(
         return list(range(2 * n))
     picked = {2 * k for k in _coarse(data, bins)} | _ends(data, chosen)
     kept: dict[tuple[tuple[int, ...], bool], list[int]] = {}
-    least = found[0].stall - NEAR * data.clock[-1] if found else 0
-    for w in found:
+    least = windows[0].stall - NEAR * data.clock[-1] if windows else 0
+    for w in windows:
         if w.stall < least:
             break
         some = kept.setdefault((w.tiers, w.outward), [])

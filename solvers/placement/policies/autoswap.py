@@ -51,12 +51,12 @@ def solve_autoswap(problem: Placement, context: Context) -> Outcome:
     """Run the policy."""
     options = context.options
     smallest, shortest = options["smallest"], options["shortest"]
-    some, trials = ((options["score"],), 0) if "score" in options else (SCORES, options["trials"])
+    names, trials = ((options["score"],), 0) if "score" in options else (SCORES, options["trials"])
     random = Random(context.seed)
 
     def run(case: SimulatedProblem) -> Candidates:
         closed = too_small(case, smallest, shortest)
-        yield from decide(case, some, closed)
+        yield from decide(case, names, closed)
         for _ in range(trials):
             weights = {score: random.random() for score in SCORES}
             words = ", ".join(f"{weight:.2f} {score}" for score, weight in weights.items())

@@ -89,16 +89,16 @@ def evictions(case: SimulatedProblem, choice: Choice = furthest) -> dict[int, in
     """Return the absences at which a tensor is evicted, and for which op it makes room (step 1 and 2)."""
     there = _start(case)
     if not case.problem.periodic:
-        found, _ = _pass(case, there, choice)
-        return found
+        evicted, _ = _pass(case, there, choice)
+        return evicted
     _, there = _pass(case, there, choice)
     kept = {i for i in there if case.persistent[i]}
-    found, _ = _pass(case, kept, choice)
+    evicted, _ = _pass(case, kept, choice)
     n = case.ops
     for g in np.flatnonzero((case.absence_next >= n) & (case.absence_next < NEVER)).tolist():
         if int(case.absence_tensor[g]) not in kept:
-            found.setdefault(g, int(case.absence_first[g]) + 1)
-    return found
+            evicted.setdefault(g, int(case.absence_first[g]) + 1)
+    return evicted
 
 
 def _start(case: SimulatedProblem) -> set[int]:
@@ -121,7 +121,7 @@ def _pass(case: SimulatedProblem, there: set[int], choice: Choice) -> tuple[dict
     by_tensor: dict[int, list[int]] = {}
     for g, i in enumerate(case.absence_tensor.tolist()):
         by_tensor.setdefault(i, []).append(g)
-    found: dict[int, int] = {}
+    evicted: dict[int, int] = {}
     accessed: list[list[int]] = [[] for _ in range(n)]
     for i, some in enumerate(case.accesses):
         for k, _ in some:
@@ -158,13 +158,13 @@ def _pass(case: SimulatedProblem, there: set[int], choice: Choice) -> tuple[dict
             used -= int(case.size[victim])
             absence = absence_at(case, by_tensor.get(victim, []), k)
             if absence is not None:
-                found[absence[0]] = max(absence[1], found.get(absence[0], 0))
+                evicted[absence[0]] = max(absence[1], evicted.get(absence[0], 0))
         for i in needed:
             last = coming[i][-1] == k
             if last and not case.graph.tensors[int(case.tensor[i])].final:
                 there.discard(i)
                 used -= int(case.size[i])
-    return found, there
+    return evicted, there
 
 
 def absence_at(case: SimulatedProblem, absences: list[int], k: int) -> tuple[int, int] | None:

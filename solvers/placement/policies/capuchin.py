@@ -143,14 +143,14 @@ def choose(case: SimulatedProblem, data: RecomputeData | None) -> EvictionChoice
     may_copy = case.machine.tiers[case.outer[0]].name != NOWHERE
     load, link, again = case.live.copy(), SwapLink(case), list[Remade]()
     free = {g: free_ns(case, g) for g in pool}
-    found = EvictionChoice([], [], 0)
+    choice = EvictionChoice([], [], 0)
     enough = None
 
     def take(g: int, drop: Droppable | None) -> None:
         if drop is None:
             link.book(g)
-        found.swapped.append(g if drop is None else None)
-        found.remade.append(drop)
+        choice.swapped.append(g if drop is None else None)
+        choice.remade.append(drop)
         add_load(case, load, g, int(case.absence_next[g]), -1)
         pool.remove(g)
 
@@ -165,7 +165,7 @@ def choose(case: SimulatedProblem, data: RecomputeData | None) -> EvictionChoice
         case.tick()
         over = load > case.memory
         if enough is None and not over.any():
-            enough = len(found.swapped)
+            enough = len(choice.swapped)
         some = _helpful(case, over, pool) or pool
         cheap = min((g for g in some if g in remade), key=lambda g: (remade[g].overhead, g), default=None)
         best = min(some, key=lambda g: (-free[g], g)) if may_copy else None
@@ -182,7 +182,7 @@ def choose(case: SimulatedProblem, data: RecomputeData | None) -> EvictionChoice
             take(best, None)
         else:
             break
-    return EvictionChoice(found.swapped, found.remade, len(found.swapped) if enough is None else enough)
+    return EvictionChoice(choice.swapped, choice.remade, len(choice.swapped) if enough is None else enough)
 
 
 def _candidates(case: SimulatedProblem, over: NDArray[np.bool_]) -> list[int]:
@@ -196,13 +196,13 @@ def _candidates(case: SimulatedProblem, over: NDArray[np.bool_]) -> list[int]:
     return _helpful(case, over, sorted(longest.values()))
 
 
-def _helpful(case: SimulatedProblem, over: NDArray[np.bool_], some: Sequence[int]) -> list[int]:
+def _helpful(case: SimulatedProblem, over: NDArray[np.bool_], named: Sequence[int]) -> list[int]:
     """Return those of some absences that last beside one of the ops at which not all fits."""
-    first, after = (ends[np.array(some, np.int64)] for ends in (case.absence_first + 1, case.absence_next))
+    first, after = (ends[np.array(named, np.int64)] for ends in (case.absence_first + 1, case.absence_next))
     before = np.concatenate((np.zeros(1, np.int64), np.cumsum(over, dtype=np.int64)))  # such ops, by op
     low, high = np.minimum(first, case.ops), np.minimum(after, case.ops)
     beside = before[high] - before[low] + before[np.maximum(after - case.ops, 0)]
-    return [g for g, k in zip(some, beside.tolist(), strict=True) if k > 0]
+    return [g for g, k in zip(named, beside.tolist(), strict=True) if k > 0]
 
 
 def trigger(case: SimulatedProblem, absence: int, start: int, ahead: int = 0) -> int:
@@ -217,13 +217,13 @@ def _remade(case: SimulatedProblem, data: RecomputeData, pool: Sequence[int]) ->
     """Return by absence what recomputation knows of its tensor at first, if its writer may run again."""
     of = {(data.tensors[data.values[d.value].tensor][0], d.before, d.behind): d for d in droppable(data)}
     keys = {g: (_tensor(case, g), *_ends(case, g)) for g in pool}
-    found = {}
+    remade = {}
     for g, key in keys.items():
         if key in of:
             sources, runs = _sources(data, of[key])
             ns = sum(data.ns(data.duration[w]) for w in runs)
-            found[g] = Remade(of[key], int(case.absence_size[g]), sources, ns)
-    return found
+            remade[g] = Remade(of[key], int(case.absence_size[g]), sources, ns)
+    return remade
 
 
 def _tensor(case: SimulatedProblem, absence: int) -> int:
@@ -272,13 +272,13 @@ def update(t: Remade, chosen: list[Remade], candidates: Sequence[Remade]) -> Non
 
 def _trials(first: SimulatedProblem, data: RecomputeData | None) -> Iterator[RerunTrial]:
     """Yield sequences of what is enough by the count of bytes, then of more and more."""
-    found = choose(first, data)
-    most, count, step = len(found.swapped), found.enough, 1
+    choice = choose(first, data)
+    most, count, step = len(choice.swapped), choice.enough, 1
     while True:
-        swapped = [g for g in found.swapped[:count] if g is not None]
-        dropped = [d for d in found.remade[:count] if d is not None]
+        swapped = [g for g in choice.swapped[:count] if g is not None]
+        dropped = [d for d in choice.remade[:count] if d is not None]
         decide = partial(_decide, spans=[(_tensor(first, g), *_ends(first, g)) for g in swapped])
-        said = f"{len(swapped)} swapped, {len(dropped)} made again" if data is not None else ""
+        name = f"{len(swapped)} swapped, {len(dropped)} made again" if data is not None else ""
         tried = set[tuple[int, ...]]()
         for kept, how in (({d.value for d in dropped}, ""), (set[int](), ", for each op anew")):
             runs = tuple(range(first.ops))
@@ -286,7 +286,7 @@ def _trials(first: SimulatedProblem, data: RecomputeData | None) -> Iterator[Rer
                 runs = tuple(with_dropped(data, dropped, again=range(data.n), kept=kept))
             if runs not in tried:
                 tried.add(runs)
-                yield RerunTrial(name=said + how, runs=runs, decide=decide)
+                yield RerunTrial(name=name + how, runs=runs, decide=decide)
         if count == most:
             return
         count, step = min(most, count + step), 2 * step
@@ -296,13 +296,13 @@ def _decide(laid: Laid, spans: Sequence[tuple[int, int, int]]) -> Candidates:
     """Yield the decisions by which tensors are swapped between their accesses (steps 3 and 6)."""
     case, forced = laid.case, forced_away(laid.case)
     parts = [absences_within(laid, spans), absences_within(laid, spans, every=True)]
-    for some in parts[: 1 + (parts[0] != parts[1])]:
-        chosen, link = np.array(some, dtype=np.int64), SwapLink(case)
-        starts = [link.book(g) for g in some]
+    for part in parts[: 1 + (parts[0] != parts[1])]:
+        chosen, link = np.array(part, dtype=np.int64), SwapLink(case)
+        starts = [link.book(g) for g in part]
         away = np.unique(np.concatenate((forced, chosen)))
         least = case.absence_first + 1
-        for ahead in AHEAD if some else AHEAD[:1]:
-            least[chosen] = [trigger(case, g, x, ahead - 1) for g, x in zip(some, starts, strict=True)]
+        for ahead in AHEAD if part else AHEAD[:1]:
+            least[chosen] = [trigger(case, g, x, ahead - 1) for g, x in zip(part, starts, strict=True)]
             op = early_returns(case, away, least)
             back = 2 * op
             back[chosen] = np.minimum(2 * op + 1, 2 * case.absence_next)[chosen]

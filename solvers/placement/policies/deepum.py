@@ -80,9 +80,9 @@ def learned(case: SimulatedProblem, degree: int, iterations: int) -> Absences:
 
 def returned(run: SimulatedRun) -> Absences:
     """Return the absences that ended with a copy to the device; none if there is no plan."""
-    case, found = run.case, np.zeros(len(run.case.absence_tensor), dtype=np.bool_)
+    case, early = run.case, np.zeros(len(run.case.absence_tensor), dtype=np.bool_)
     if run.time is None:
-        return found
+        return early
     of = {
         (int(i), int(after) % case.ops): g
         for g, (i, after) in enumerate(zip(case.absence_tensor, case.absence_next, strict=True))
@@ -96,5 +96,5 @@ def returned(run: SimulatedRun) -> Absences:
             there = end - run.time if end > run.time else end
             use = next((k for k in uses if begins[k] >= there), uses[0])
             if (i, use) in of:
-                found[of[i, use]] = True
-    return found
+                early[of[i, use]] = True
+    return early

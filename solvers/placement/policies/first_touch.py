@@ -31,10 +31,10 @@ def solve_first_touch(problem: Placement, context: Context) -> Outcome:
     graph = problem.graph
     ideal = sum(min(mode.duration_ns for mode in op.all_modes) for op in graph.ops)
     context.raise_bound(ideal, kind="sum of durations")
-    found = place(problem)
-    if isinstance(found, str):
-        return Outcome(detail=found)
-    context.offer(found)
+    plan = place(problem)
+    if isinstance(plan, str):
+        return Outcome(detail=plan)
+    context.offer(plan)
     return Outcome()
 
 

@@ -150,15 +150,15 @@ def absences_within(laid: Laid, spans: Sequence[tuple[int, int, int]], *, every:
     every
         Return all parts of the absences instead.
     """
-    case, found = laid.case, list[int]()
+    case, within = laid.case, list[int]()
     of: dict[int, list[int]] = {}
     for g, i in enumerate(case.absence_tensor.tolist()):
         of.setdefault(laid.tensors[i], []).append(g)
     for t, first, after in spans:
         low, high = laid.place[first], laid.place[after] if after < len(laid.place) else after
         some = [g for g in of.get(t, ()) if low <= case.absence_first[g] and case.absence_next[g] <= high]
-        found += some if every else sorted(some, key=lambda g: (-away_ns(case, g), g))[:1]
-    return found
+        within += some if every else sorted(some, key=lambda g: (-away_ns(case, g), g))[:1]
+    return within
 
 
 def away_ns(case: SimulatedProblem, absence: int) -> int:

@@ -82,10 +82,10 @@ def solve_local_search(problem: Placement, context: Context) -> Outcome:
     runs, length = context.options.get("runs", RUNS), FIRST_ROUND
     left = runs
     while left > 0 and not context.expired and not context.closed and len(case.absence_tensor):
-        found, result, steps = _round(case, best, run, min(left, length), random, context)
+        better, result, steps = _round(case, best, run, min(left, length), random, context)
         left, length = left - steps, length * GROWTH
         if _time(result) < _time(run):
-            best, run = found, result
+            best, run = better, result
     words = [f"emergency evictions: {run.emergencies}"] if run.emergencies else []
     detail = ", ".join([*words, f"{runs - left} simulations"])
     facts = {"emergencies": run.emergencies, "evictions": run.evictions, "simulations": runs - left}
@@ -133,16 +133,16 @@ def _round(
 ) -> tuple[Decisions, SimulatedRun, int]:
     """Anneal for at most `steps` simulations; return the best state, what it leads to, and how many."""
     ideal = int(case.duration.sum())
-    now, now_run, best, best_run, told = start, first, start, first, first
+    now, now_run, best, best_run, shown = start, first, start, first, first
     fixed = set(forced_away(case).tolist())
     scale = max(_time(first) - ideal, 1)
     waits = _waits(case, first)
     done = steps
     try:
         for step in range(steps):
-            if best_run is not told and (step % SLICE == 0 or best_run.time == context.bound):
+            if best_run is not shown and (step % SLICE == 0 or best_run.time == context.bound):
                 context.offer(best_run.plan())
-                told = best_run
+                shown = best_run
             if context.expired or context.closed:
                 done = step
                 break
@@ -162,7 +162,7 @@ def _round(
             if run.time < _time(best_run):
                 best, best_run = changed, run
     finally:  # Ctrl-C loses nothing
-        if best_run is not told:
+        if best_run is not shown:
             context.offer(best_run.plan())
     return best, best_run, done
 
@@ -251,10 +251,10 @@ def _set_tier(
 def _around(case: SimulatedProblem, op: int) -> Integers:
     """Return the absences that contain an op, going round included."""
     first, after = case.absence_first, case.absence_next
-    found: Integers = np.flatnonzero(
+    around: Integers = np.flatnonzero(
         ((first < op) & (op < after)) | ((after < NEVER) & (op < after - case.ops))
     )
-    return found
+    return around
 
 
 def _distance(random: Random, most: int) -> int:

@@ -59,12 +59,12 @@ class Sizes:
         self.of = np.where(case.size > 0, np.searchsorted(self.sizes, case.size), -1)
         self.room = case.memory - int(case.workspace.max(initial=0))
         self.needed, self.live = np.zeros((2, len(self.sizes), n), dtype=np.int64)
-        for i, some in enumerate(case.accesses):
+        for i, uses in enumerate(case.accesses):
             if self.of[i] < 0:
                 continue
-            self.needed[self.of[i], [k for k, _ in some]] += 1
-            low = 0 if case.starts[i] & 1 else some[0][0]
-            high = n if case.graph.tensors[int(case.tensor[i])].final else some[-1][0] + 1
+            self.needed[self.of[i], [k for k, _ in uses]] += 1
+            low = 0 if case.starts[i] & 1 else uses[0][0]
+            high = n if case.graph.tensors[int(case.tensor[i])].final else uses[-1][0] + 1
             self.live[self.of[i], low:high] += 1
 
     def tightest(self, tick: Tick) -> list[int]:

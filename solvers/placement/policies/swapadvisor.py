@@ -73,13 +73,13 @@ def solve_swapadvisor(problem: Placement, context: Context) -> Outcome:
     fixed = replace(problem, order="reference")
     until = context.elapsed() + SEARCH * context.remaining()
     chunk = context.options["chunk"] * MIB if "chunk" in context.options else None
-    found: Ordered | None = None
+    best: Ordered | None = None
     with suppress(BuildTimeout):
-        found = best_order(fixed, chunk, lambda: context.elapsed() > until, extent, context.seed)
-    order = tuple(range(len(problem.graph.ops))) if found is None else found[0]
+        best = best_order(fixed, chunk, lambda: context.elapsed() > until, extent, context.seed)
+    order = tuple(range(len(problem.graph.ops))) if best is None else best[0]
     ordered = replace(fixed, graph=in_order(problem.graph, order))
     inner = context.inner(ordered, context.remaining(), "in its order: ")
-    known = None if found is None else found[1]
+    known = None if best is None else best[1]
     outcome = follow(
         ordered,
         inner,
@@ -197,10 +197,10 @@ def evolved(
         if times[living[0]] == least:
             break
         for _ in range(population):
-            found = child(living)
-            if found is not None and found not in times:
-                times[found] = price(found)
-                living.append(found)
+            young = child(living)
+            if young is not None and young not in times:
+                times[young] = price(young)
+                living.append(young)
         living = sorted(living, key=lambda x: (times[x], x))[:population]
     return living
 

@@ -107,15 +107,15 @@ class DataFlow:
     @cached_property
     def above(self) -> list[int]:
         """Return per op, as bits, on which of the `REACH` ops before it it depends."""
-        found: list[int] = []
+        above: list[int] = []
         for k, made_by in enumerate(self.made_by):
             self.tick()
             bits, base = 0, max(k - REACH, 0)
             for made in made_by:
                 if made >= base:
-                    bits |= (found[made] >> (base - max(made - REACH, 0))) | (1 << (made - base))
-            found.append(bits)
-        return found
+                    bits |= (above[made] >> (base - max(made - REACH, 0))) | (1 << (made - base))
+            above.append(bits)
+        return above
 
     def last_above(self, op: int, limit: int) -> int:
         """Return the last op up to `limit` that an op depends on, -1 if there is none in reach."""

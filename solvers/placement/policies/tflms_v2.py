@@ -72,11 +72,11 @@ def decide(case: SimulatedProblem) -> Candidates:
     """Return the policy's decisions."""
     yield "nothing swapped", nothing_moves(case)
     rewriting = Rewriting(case)
-    found = tuned(rewriting.passes, case.ops)
-    if found is None:
+    best = tuned(rewriting.passes, case.ops)
+    if best is None:
         raise DoesNotFit(FAILS, rewriting.decisions(Parameters(mode=WAIT_OUT | WAIT_IN)))
-    words = f"threshold {found.threshold}, ahead {found.ahead}, group {found.group}, mode {found.mode}"
-    yield words, rewriting.decisions(found)
+    words = f"threshold {best.threshold}, ahead {best.ahead}, group {best.group}, mode {best.mode}"
+    yield words, rewriting.decisions(best)
 
 
 def tuned(passes: Callable[[Parameters], bool], most: int) -> Parameters | None:
@@ -88,12 +88,12 @@ def tuned(passes: Callable[[Parameters], bool], most: int) -> Parameters | None:
     def raised(p: Parameters, name: str, low: int) -> Parameters:
         return replace(p, **{name: largest(low, most, lambda x: passes(replace(p, **{name: x})))})
 
-    found = least
+    best = least
     if not least.mode:
-        found = raised(found, "threshold", 1)
+        best = raised(best, "threshold", 1)
     if not least.mode & WAIT_IN:
-        found = raised(found, "ahead", 1)
-    return raised(found, "group", 0)
+        best = raised(best, "ahead", 1)
+    return raised(best, "group", 0)
 
 
 def largest(low: int, high: int, passes: Callable[[int], bool]) -> int:
@@ -129,34 +129,34 @@ class Rewriting:
         first_far = self.first - self.maker <= p.threshold
         return np.flatnonzero(far & (first_far | (self.after - self.first > p.group)))
 
-    def returns(self, p: Parameters, some: Integers) -> Integers:
+    def returns(self, p: Parameters, absences: Integers) -> Integers:
         """Return the op from which on each swap-in counts (step 2)."""
         if p.mode & WAIT_IN:
-            return self.after[some]
-        limits = (self.after[some] - p.ahead).tolist()
+            return self.after[absences]
+        limits = (self.after[absences] - p.ahead).tolist()
         control = [
             max(self.flow.last_above(op, limit), limit - BACK)
-            for op, limit in zip(self.after[some].tolist(), limits, strict=True)
+            for op, limit in zip(self.after[absences].tolist(), limits, strict=True)
         ]
-        return np.maximum(np.array(control, dtype=np.int64), self.first[some]) + 1
+        return np.maximum(np.array(control, dtype=np.int64), self.first[absences]) + 1
 
     def passes(self, p: Parameters) -> bool:
         """Return whether the count of bytes stays within the budget (step 4)."""
         self.case.tick()
-        some = self.away(p)
-        low = self.first[some] + (1 if p.mode & WAIT_OUT else 2)
-        high = np.maximum(self.returns(p, some), low)
+        absences = self.away(p)
+        low = self.first[absences] + (1 if p.mode & WAIT_OUT else 2)
+        high = np.maximum(self.returns(p, absences), low)
         change = np.zeros(self.case.ops + 2, dtype=np.int64)
-        np.subtract.at(change, low, self.size[some])
-        np.add.at(change, high, self.size[some])
+        np.subtract.at(change, low, self.size[absences])
+        np.add.at(change, high, self.size[absences])
         return int((self.load + np.cumsum(change)[: self.case.ops]).max()) <= self.budget
 
     def decisions(self, p: Parameters) -> Decisions:
         """Return what the ops and copies of the rewritten graph do."""
-        case, some = self.case, self.away(p)
+        case, absences = self.case, self.away(p)
         back = np.full(len(case.absence_tensor), 0, dtype=np.int64)
-        back[self.absences[some]] = 2 * self.returns(p, some)
+        back[self.absences[absences]] = 2 * self.returns(p, absences)
         barrier = np.zeros(case.ops, dtype=np.int64)
         if p.mode & WAIT_OUT:
-            barrier[self.first[some] + 1] = 1
-        return replace(swap(case, self.absences[some], back), barrier=barrier)
+            barrier[self.first[absences] + 1] = 1
+        return replace(swap(case, self.absences[absences], back), barrier=barrier)

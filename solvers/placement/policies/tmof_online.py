@@ -52,22 +52,22 @@ SHARES = ("oblivious", "disjoint", "bidirectional", "both")
 def solve_tmof_online(problem: Placement, context: Context) -> Outcome:
     """Run the policy; on several GPUs as option ``share`` says."""
     ahead = context.options["ahead"]
-    found = replicas(problem)
-    if found is None or len(found.lanes) < 2:
+    alike = replicas(problem)
+    if alike is None or len(alike.lanes) < 2:
         return follow(problem, context, lambda case: [("", decide(case, ahead=ahead))])
     context.careful = True
-    raise_joint_bounds(found, context)
+    raise_joint_bounds(alike, context)
     try:
-        return _together(found, context, context.options["share"], ahead)
+        return _together(alike, context, context.options["share"], ahead)
     except BuildTimeout:
         return Outcome(reason="time", detail=NOT_DECIDED)
 
 
-def _together(found: Replicas, context: Context, share: str, ahead: int) -> Outcome:
+def _together(alike: Replicas, context: Context, share: str, ahead: int) -> Outcome:
     """Offer the plan of several GPUs."""
     chunk = context.options["chunk"] * MIB if "chunk" in context.options else None
-    case = simulated_problem(found.alone, chunk, lambda: context.expired)
-    many = len(found.lanes)
+    case = simulated_problem(alike.alone, chunk, lambda: context.expired)
+    many = len(alike.lanes)
     plans: list[Plan] = []
     emergencies = evictions = 0
     for g in range(many):
@@ -84,7 +84,7 @@ def _together(found: Replicas, context: Context, share: str, ahead: int) -> Outc
         emergencies, evictions = emergencies + run.emergencies, evictions + run.evictions
         plans.append(run.plan())
     rule = "token" if share in ("bidirectional", "both") else "fifo"
-    context.offer(carry_out(found, plans, rule))
+    context.offer(carry_out(alike, plans, rule))
     return Outcome(detail=context.refused, facts={"emergencies": emergencies, "evictions": evictions})
 
 
@@ -109,11 +109,11 @@ def decide(case: SimulatedProblem, *, turn: tuple[int, int] = (0, 1), ahead: int
         add_load(case, load, g, int(case.absence_next[g]), -1)
     ends = np.where(case.absence_next >= NEVER, case.ops, case.absence_next)
     distance = case.clock[ends] - case.clock[case.absence_first + 1]
-    some = [g for g in range(len(tier)) if not tier[g]]
-    some.sort(key=lambda g: (-int(distance[g]), g))
+    kept = [g for g in range(len(tier)) if not tier[g]]
+    kept.sort(key=lambda g: (-int(distance[g]), g))
     mine, many = turn
-    others = [g for rank, g in enumerate(some) if rank % many != mine]
-    for g in [*some[mine::many], *others]:
+    others = [g for rank, g in enumerate(kept) if rank % many != mine]
+    for g in [*kept[mine::many], *others]:
         if load.max() <= case.memory:
             break
         case.tick()

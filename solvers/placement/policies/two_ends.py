@@ -59,10 +59,10 @@ class TwoEnds:
             for i, some in enumerate(case.accesses)
             if len(some) == 1 and not case.starts[i] and not case.graph.tensors[int(case.tensor[i])].final
         }
-        found = {int(t): i for i, t in enumerate(case.tensor)}
+        number = {int(t): i for i, t in enumerate(case.tensor)}
         ops = case.graph.ops
-        self.reads = [[found[t] for t in op.reads if case.size[found[t]]] for op in ops]
-        self.writes = [[found[t] for t in op.writes if case.size[found[t]]] for op in ops]
+        self.reads = [[number[t] for t in op.reads if case.size[number[t]]] for op in ops]
+        self.writes = [[number[t] for t in op.writes if case.size[number[t]]] for op in ops]
         uses = [(k, i) for k in range(turn, case.ops) for i in self.reads[k] + self.writes[k] if i in leaving]
         self.coming = deque(uses)
 
@@ -127,11 +127,11 @@ class TwoEnds:
         """Ask for a copy in, of a tensor that has its place."""
         self.into.append((self.copy_end(i, 1), i))
 
-    def copy_end(self, i: int, way: int) -> int:
+    def copy_end(self, i: int, back: int) -> int:
         """Return the end of a tensor's copy out (0) or in (1), behind those before it."""
-        trip = self.case.transfer_ns(int(self.case.size[i]), self.case.outer[-1] - 1 + 2 * way)
-        self.ends[way] = max(self.now, self.ends[way]) + trip
-        return self.ends[way]
+        trip = self.case.transfer_ns(int(self.case.size[i]), self.case.outer[-1] - 1 + 2 * back)
+        self.ends[back] = max(self.now, self.ends[back]) + trip
+        return self.ends[back]
 
     def wait(self) -> bool:
         """Let the next copy end; return whether one was under way."""

@@ -64,17 +64,17 @@ def decide(
     if offload != "dynamic":
         yield offload, replace(sets[offload], modes=modes[algorithms])
         return
-    least = {name: replace(some, modes=modes["least"]) for name, some in sets.items()}
+    least = {name: replace(absences, modes=modes["least"]) for name, absences in sets.items()}
     if simulate(case, least["all"]).time is None:
         raise DoesNotFit(GIVEN_UP, least["all"])
     several = (modes["fastest"] != modes["least"]).any()
     yield "nothing offloaded", replace(_layers(case, NOTHING, barrier), modes=modes["fastest"])
-    for name, some in sets.items():
-        yield name, replace(some, modes=modes["fastest"])
-    for name, some in sets.items() if several else ():
-        yield f"{name}, greedy", _downgraded(case, replace(some, modes=modes["fastest"]))
-    for name, some in least.items() if several else ():
-        yield f"{name}, least workspace", some
+    for name, absences in sets.items():
+        yield name, replace(absences, modes=modes["fastest"])
+    for name, absences in sets.items() if several else ():
+        yield f"{name}, greedy", _downgraded(case, replace(absences, modes=modes["fastest"]))
+    for name, absences in least.items() if several else ():
+        yield f"{name}, least workspace", absences
 
 
 def _downgraded(case: SimulatedProblem, decisions: Decisions) -> Decisions:

@@ -136,10 +136,10 @@ class Infinity(Offload):
 
     def ahead(self) -> Iterator[int]:
         """Yield the parameters of the ops that follow, in the order of their first uses."""
-        found: set[int] = set()
+        ahead: set[int] = set()
         for _, t in self.coming[self.passed :]:
-            if t not in found:
-                found.add(t)
+            if t not in ahead:
+                ahead.add(t)
                 yield t
 
     def arrive(self, k: int) -> None:
@@ -233,15 +233,15 @@ class Infinity(Offload):
 
     def groups(self) -> list[list[int]]:
         """Return the ops of the host's processor in sub-groups."""
-        found: list[list[int]] = []
+        groups: list[list[int]] = []
         held = self.limits.group + 1
         for k in self.on_cpu:
             held += (nbytes := self.bytes_of({t for t in self.graph.ops[k].writes if t in self.uses}))
             if held > self.limits.group:
-                found.append([])
+                groups.append([])
                 held = nbytes
-            found[-1].append(k)
-        return found
+            groups[-1].append(k)
+        return groups
 
     def read_states(self, group: Sequence[int], begin: int) -> dict[int, int]:
         """Read what a sub-group needs from the drive; return when each is there."""

@@ -57,10 +57,10 @@ def carry_out(policy: Offload, context: Context) -> Outcome:
         mine = [op for op in policy.graph.ops if processor.kind in op.all_modes[0].processors]
         context.raise_bound(sum(op.all_modes[0].duration_ns for op in mine), kind="sum of durations")
     context.careful = True  # the rule does not look at the host's capacity
-    found = policy.carry_out()
-    if isinstance(found, str):
-        return Outcome(detail=found)
-    context.offer(found)
+    fault = policy.carry_out()
+    if isinstance(fault, str):
+        return Outcome(detail=fault)
+    context.offer(fault)
     return Outcome(detail=context.refused)
 
 
@@ -304,9 +304,9 @@ class Offload:
             self.out.free(t, self.device, begin)
             self.out.free(t, self.host, end)
 
-    def release(self, k: int, some: Iterable[int], start: int, end: int) -> None:
+    def release(self, k: int, tensors: Iterable[int], start: int, end: int) -> None:
         """Release on the host what dies with an op there."""
         early = self.graph.accounting is Accounting.REPLACE
-        for t in sorted(some):
+        for t in sorted(tensors):
             if not self.graph.tensors[t].final:
                 self.out.free(t, self.host, start if early and t not in self.graph.ops[k].writes else end)

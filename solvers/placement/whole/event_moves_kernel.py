@@ -131,13 +131,13 @@ def _go(case, line, g, drawn):  # type: ignore[no-untyped-def]
     """Let a life be away in an absence, its copies at places that are noted or drawn; False if it cannot."""
     n, lives, life = case.numbers[0], case.numbers[1], case.life[g]
     if not line.tier[life]:
-        some = 0
+        moved = 0
         for tier in range(case.ways.shape[1]):
             if case.ways[life, tier]:
-                some += 1
-                if np.random.randint(some) == 0:
+                moved += 1
+                if np.random.randint(moved) == 0:
                     line.tier[life] = tier
-        if not some:
+        if not moved:
             return False
         if case.ways[life, line.tier[life]] == COPIED:
             first = _place(line, case.born[life]) + 1 if case.born[life] >= 0 else 0
@@ -228,9 +228,9 @@ def anneal(
     most = 0
     for life in range(len(case.size)):
         most = max(most, case.size[life])
-    now, found = timed(case, line, times), timed(case, best, times)
+    now, shortest = timed(case, line, times), timed(case, best, times)
     for step in range(first, last):
-        if found <= least:
+        if shortest <= least:
             break
         _set(tried, line)
         kind = np.random.random()
@@ -247,8 +247,8 @@ def anneal(
         if then < NEVER and then <= now - heat * math.log(1.0 - np.random.random()):
             now = then
             _set(line, tried)
-            if now < found:
-                found = now
+            if now < shortest:
+                shortest = now
                 _set(best, line)
-    result: int = found
+    result: int = shortest
     return result

@@ -106,29 +106,29 @@ def solve_hiremate(problem: Recompute, context: Context) -> Outcome:
     except BuildTimeout:
         return Outcome(reason="time")
     facts = {"parts": len(top.blocks), "levels": _depth(top, known), "different_parts": len(known)}
-    memory, tried, said = data.memory, set[int](), ""
+    memory, tried, detail = data.memory, set[int](), ""
     for _ in range(ROUNDS):
         if context.expired or context.closed or memory in tried:
             break
         tried.add(memory)
         context.progress(f"program over {len(top.blocks)} parts")
-        found = list[list[int]]()
+        orders = list[list[int]]()
         outcome = solve_layers(
-            layers_of(top, ways, memory, 0), top, ways, context, context.remaining(), found.append
+            layers_of(top, ways, memory, 0), top, ways, context, context.remaining(), orders.append
         )
         programs += 1
         if outcome.reason in STOPPED:
             return Outcome(reason=outcome.reason, detail=outcome.detail, facts=facts)
-        for runs in found:
+        for runs in orders:
             offer(context, data, runs)
-        if found:
-            memory += data.memory - max(levels(data, min(found, key=partial(time_of, data))))
+        if orders:
+            memory += data.memory - max(levels(data, min(orders, key=partial(time_of, data))))
         elif context.answer is None:
             memory += data.memory // MORE
-            said = "no choice of options fits"
+            detail = "no choice of options fits"
     return Outcome(
         reason="time" if context.expired else None,
-        detail="" if context.answer is not None else said,
+        detail="" if context.answer is not None else detail,
         facts={**facts, "programs": programs},
     )
 
@@ -148,19 +148,19 @@ def level_of(
         If the time was up.
     """
     tick, most, leaf = ticker(lambda: context.expired), context.options["parts"], context.options["leaf"]
-    found = parts(data, rest, least=least, most=most, leaf=leaf, tick=tick)
-    if found is None:
+    chain = parts(data, rest, least=least, most=most, leaf=leaf, tick=tick)
+    if chain is None:
         return None
     blocks = []
-    for k in range(len(found.blocks)):
+    for k in range(len(chain.blocks)):
         tick()
-        blocks.append(within(data, found, k))
+        blocks.append(within(data, chain, k))
     keys = tuple(key_of(block) for block in blocks)
     for k, (key, block) in enumerate(zip(keys, blocks, strict=True)):
         if key not in known and (rest is None or k + 1 < len(blocks)):
             inside = recompute_data(Recompute(block.graph))
             known[key] = (block, level_of(inside, block.rest, 1, context, known))
-    return HiremateLevel(data=data, found=found, blocks=tuple(blocks), keys=keys)
+    return HiremateLevel(data=data, found=chain, blocks=tuple(blocks), keys=keys)
 
 
 def _depth(level: HiremateLevel, known: Known) -> int:
@@ -191,13 +191,13 @@ def options_of(known: Known, context: Context) -> tuple[dict[Key, list[BlockRun]
             if share <= 0:
                 break
             if level is None:
-                way = way_within(block, saved, peak, context, share)
+                run = way_within(block, saved, peak, context, share)
             else:
-                way = _way_over_parts(block, level, solved, saved, peak, context, share)
-            answers.append((saved, peak, way))
+                run = _way_over_parts(block, level, solved, saved, peak, context, share)
+            answers.append((saved, peak, run))
             programs += 1
             left -= 1
-        found = [*(way for _, _, way in answers if way is not None), *_everything_again(block)]
+        found = [*(run for _, _, run in answers if run is not None), *_everything_again(block)]
         solved[key] = _some(not_beaten(found))
         context.progress(f"{len(solved)} of {len(known)} different parts, {programs} programs")
     return solved, programs
@@ -224,11 +224,11 @@ def _some(ways: Sequence[BlockRun]) -> list[BlockRun]:
     """Return at most `OPTIONS` ways, each that whose saved units are farthest from those taken before."""
     taken, left = list[BlockRun](), list(ways)
     while left and len(taken) < OPTIONS:
-        way = max(
+        run = max(
             left, key=lambda x: (min((abs(x.saved - y.saved) for y in taken), default=x.saved), -x.peak)
         )
-        taken.append(way)
-        left.remove(way)
+        taken.append(run)
+        left.remove(run)
     return taken
 
 
@@ -242,36 +242,36 @@ def _way_over_parts(
     seconds: float,
 ) -> BlockRun | None:
     """Return the best way that the program over the parts of a part finds within two budgets."""
-    found = list[BlockRun]()
+    options = list[BlockRun]()
     unit = level.data.unit
     space = 0 if block.rest is None else max(0, peak - saved - block.gradients)
     stated = layers_of(level, ways, peak // unit, -(-space // unit))
-    solve_layers(stated, level, ways, context, seconds, lambda runs: found.append(way_of(block, runs)))
-    return min(found, key=lambda way: way.forward + way.backward, default=None)
+    solve_layers(stated, level, ways, context, seconds, lambda runs: options.append(way_of(block, runs)))
+    return min(options, key=lambda way: way.forward + way.backward, default=None)
 
 
 def layers_of(level: HiremateLevel, ways: dict[Key, list[BlockRun]], memory: int, space: int) -> Layers:
     """Return the parts as layers with options; so much space is taken beside the one in the middle."""
-    data, found = level.data, level.found
+    data, chain = level.data, level.found
     started = {x.tensor for x in data.values if x.at_start}
     layers = []
-    for k, (block, part) in enumerate(zip(found.blocks, level.blocks, strict=True)):
+    for k, (block, part) in enumerate(zip(chain.blocks, level.blocks, strict=True)):
         last = k + 1 == len(level.blocks)
         inside = {*block.forward, *(block.backward if last else ())}
-        leaves = frozenset(u for i in block.forward for u in data.writes[i] if u in found.kept)
-        reads = {u for i in inside for u in data.reads[i] if u in found.kept}
+        leaves = frozenset(u for i in block.forward for u in data.writes[i] if u in chain.kept)
+        reads = {u for i in inside for u in data.reads[i] if u in chain.kept}
         layers.append(
             LayerPair(
                 options=tuple(
                     LayerOption(
-                        forward=way.forward,
-                        backward=way.backward,
-                        saved=way.saved,
-                        before=way.before + space * last,
-                        after=way.after,
-                        needs=frozenset() if last else _needs(level, k, way),
+                        forward=run.forward,
+                        backward=run.backward,
+                        saved=run.saved,
+                        before=run.before + space * last,
+                        after=run.after,
+                        needs=frozenset() if last else _needs(level, k, run),
                     )
-                    for way in _ways(level, k, ways)
+                    for run in _ways(level, k, ways)
                 ),
                 first=0 if last else sum(data.duration[i] for i in block.forward),
                 again=0 if last else sum(data.duration[i] for i in _sweep(level, k)),
@@ -279,27 +279,27 @@ def layers_of(level: HiremateLevel, ways: dict[Key, list[BlockRun]], memory: int
                 sweep=0 if last else peak_of_sweep(part, block.forward, holding=False),
                 reads=frozenset(reads - leaves),
                 leaves=leaves,
-                beside=found.top[k],
-                through=found.through[k],
+                beside=chain.top[k],
+                through=chain.through[k],
             )
         )
     return Layers(
         layers=tuple(layers),
-        sizes={u: 0 if data.values[u].tensor in started else data.sizes[u] for u in sorted(found.kept)},
-        final=frozenset(u for u in found.kept if data.values[u].final),
-        memory=memory - found.base,
+        sizes={u: 0 if data.values[u].tensor in started else data.sizes[u] for u in sorted(chain.kept)},
+        final=frozenset(u for u in chain.kept if data.values[u].final),
+        memory=memory - chain.base,
     )
 
 
 def _until(level: HiremateLevel, k: int) -> int:
     """Return the last pass in which a forward may run: none behind it destroys what the forward accesses."""
-    data, found = level.data, 0
+    data, end = level.data, 0
     accessed = {u for i in level.found.blocks[k].forward for u in data.touches[i]}
     for m, block in enumerate(level.found.blocks):
         behind = (*block.backward, *(block.forward if m + 1 == len(level.blocks) else ()))
         if any(not accessed.isdisjoint(data.destroys[i]) for i in behind):
-            found = m
-    return found
+            end = m
+    return end
 
 
 def _ways(level: HiremateLevel, k: int, ways: dict[Key, list[BlockRun]]) -> list[BlockRun]:
@@ -308,28 +308,28 @@ def _ways(level: HiremateLevel, k: int, ways: dict[Key, list[BlockRun]]) -> list
     return ways.get(level.keys[k]) or [way_of(block, range(len(block.ops)))]
 
 
-def _needs(level: HiremateLevel, k: int, way: BlockRun) -> frozenset[int]:
+def _needs(level: HiremateLevel, k: int, run: BlockRun) -> frozenset[int]:
     """Return the values between parts that a backward finds."""
     data, block, left = level.data, level.blocks[k], set[int]()
-    found = set[int]()
+    needs = set[int]()
     assert block.rest is not None
-    for p in way.runs[way.runs.index(block.rest) + 1 :]:
+    for p in run.runs[run.runs.index(block.rest) + 1 :]:
         if (i := block.ops[p]) is not None:
-            found |= level.found.kept.intersection(data.reads[i]) - left
+            needs |= level.found.kept.intersection(data.reads[i]) - left
             left.update(data.writes[i])
-    return frozenset(found)
+    return frozenset(needs)
 
 
 def _sweep(level: HiremateLevel, k: int) -> list[int]:
     """Return the ops of a forward that runs again, for what others read."""
     data = level.data
     wanted = {u for u in level.found.kept if not data.values[u].final}
-    found = []
+    runs = []
     for i in reversed(level.found.blocks[k].forward):
         if not wanted.isdisjoint(data.writes[i]):
-            found.append(i)
+            runs.append(i)
             wanted.update(data.reads[i])
-    return found[::-1]
+    return runs[::-1]
 
 
 def solve_layers(

@@ -97,12 +97,12 @@ def _gaps(data: RecomputeData, middle: int, behind: int, tick: Tick) -> tuple[li
         writer[u] = -1 if x.writer is None else x.writer
         size[u] = 0 if x.writer is None else x.nbytes
         ahead[u] = max((i for i in x.readers if i < middle), default=-1)
-        late = [i for i in x.readers if i >= behind]
-        if late:
-            first[u], last[u] = late[0], late[-1]
+        after = [i for i in x.readers if i >= behind]
+        if after:
+            first[u], last[u] = after[0], after[-1]
             if writer[u] >= middle:
                 passing[writer[u] + 1] += x.nbytes
-                passing[late[-1] + 1] -= x.nbytes
+                passing[after[-1] + 1] -= x.nbytes
     bans = _bans(data, middle, behind)
     high = 4 * int(size.sum()) + 4
     passing = np.cumsum(passing)[behind : data.n + 1]
@@ -112,14 +112,14 @@ def _gaps(data: RecomputeData, middle: int, behind: int, tick: Tick) -> tuple[li
         early = (writer >= 0) & (writer <= i)
         crosses = early & (ahead > i)
         change = np.zeros(data.n + 2, dtype=np.int64)
-        some = early & ~crosses & (first < data.n)
-        np.add.at(change, first[some] + 1, size[some])  # read by a later backward if that begins behind it
-        some = (writer > i) & (writer < middle) & (last >= 0)
-        change[0] += size[some].sum()
-        np.add.at(change, last[some] + 1, -size[some])
+        gaps = early & ~crosses & (first < data.n)
+        np.add.at(change, first[gaps] + 1, size[gaps])  # read by a later backward if that begins behind it
+        gaps = (writer > i) & (writer < middle) & (last >= 0)
+        change[0] += size[gaps].sum()
+        np.add.at(change, last[gaps] + 1, -size[gaps])
         change *= 2
-        some = crosses & (last >= 0)
-        np.add.at(change, last[some] + 1, size[some])
+        gaps = crosses & (last >= 0)
+        np.add.at(change, last[gaps] + 1, size[gaps])
         for begin, destroyed in bans:
             if begin <= i:
                 change[destroyed + 1] += high
@@ -136,13 +136,13 @@ def _bans(data: RecomputeData, middle: int, behind: int) -> list[tuple[int, int]
 
     As an update destroys weights: from then on the forward cannot run again, so this is no later part's.
     """
-    found = []
+    bans = []
     for x in data.values:
         accesses = [i for i in (x.writer, *x.readers) if i is not None and i < middle]
         lost = [w for v in x.rivals if (w := data.values[v].writer) is not None and w >= behind]
         if accesses and lost:
-            found.append((min(accesses), min(lost)))
-    return found
+            bans.append((min(accesses), min(lost)))
+    return bans
 
 
 def _chosen(across: list[int], count: int, tick: Tick) -> list[int]:
@@ -155,13 +155,13 @@ def _chosen(across: list[int], count: int, tick: Tick) -> list[int]:
         for end in range(1, n + 1) if k < count else (n,):
             tick()
             cost = across[end - 1] if end < n else 0
-            found = [
+            chosen = [
                 (before[0] + cost, begin)
                 for begin in range(max(0, end - high), end - low + 1)
                 if (before := best[-1].get(begin)) is not None
             ]
-            if found:
-                row[end] = min(found)
+            if chosen:
+                row[end] = min(chosen)
         best.append(row)
     ends, end = [], n
     for row in reversed(best[2:]):

@@ -67,15 +67,15 @@ def solve_rockmate(problem: Recompute, context: Context) -> Outcome:
     data = first_bound(problem, context)
     if data is None:
         return Outcome()
-    found = cut(data)
+    chain = cut(data)
     blocks = list[BlockGraph]()
-    for k in range(len(found.blocks)):
+    for k in range(len(chain.blocks)):
         if context.expired:
             return Outcome(reason="time")
-        blocks.append(within(data, found, k))
+        blocks.append(within(data, chain, k))
     seconds = FIRST
     while True:
-        outcome = _over_blocks(data, found, blocks, context, seconds)
+        outcome = _over_blocks(data, chain, blocks, context, seconds)
         if outcome.reason is None or context.expired or context.closed:
             return outcome
         seconds *= LONGER
@@ -143,13 +143,13 @@ def ways_of_blocks(
                 whole = False
                 break
             began = context.elapsed()
-            way = way_within(block, saved, peak, context, share)
+            run = way_within(block, saved, peak, context, share)
             if context.elapsed() - began < share:
-                ended[question] = way
+                ended[question] = run
             else:
                 whole = False
-            answers.append((saved, peak, way))
-        found = not_beaten([way for _, _, way in answers if way is not None])
+            answers.append((saved, peak, run))
+        found = not_beaten([run for _, _, run in answers if run is not None])
         solved[key] = [*found, *not_beaten(alone(block, found))]
         context.progress(f"{len(solved)} of {len(different)} different blocks, {programs} programs")
     facts = {"blocks": len(blocks), "different_blocks": len(different), "programs": programs}
@@ -158,11 +158,11 @@ def ways_of_blocks(
 
 def not_beaten(ways: Sequence[BlockRun]) -> list[BlockRun]:
     """Return the ways that no other one beats; of those that take the same, the first."""
-    found: list[BlockRun] = []
+    best: list[BlockRun] = []
     for x in ways:
-        if not any(y.beats(x) for y in found):
-            found = [*(y for y in found if not x.beats(y)), x]
-    return found
+        if not any(y.beats(x) for y in best):
+            best = [*(y for y in best if not x.beats(y)), x]
+    return best
 
 
 def budgets(
@@ -225,16 +225,16 @@ def _save_and_anneal(block: BlockGraph, data: RecomputeData, inner: Context) -> 
         offer(inner, data, runs)
 
     moments = by_need(data)[:1] if block.rest is None else [block.rest]
-    outcome = raise_moments(data, inner, moments, inner.remaining(), found=take)
+    outcome = raise_moments(data, inner, moments, inner.remaining(), on_path=take)
     if not outcome.infeasible and outcome.reason not in STOPPED:
         offer_annealed(inner, data, lambda: False, start=start)
 
 
 def _stages(
-    data: RecomputeData, found: BlockCut, blocks: Sequence[BlockGraph], ways: Sequence[list[BlockRun]]
+    data: RecomputeData, chain: BlockCut, blocks: Sequence[BlockGraph], ways: Sequence[list[BlockRun]]
 ) -> Costs:
     """Return the blocks as stages with options; bytes in units, ns in ticks."""
-    sweeps = [sweeps_of(data, found, k)[0] for k in range(len(blocks) - 1)]
+    sweeps = [sweeps_of(data, chain, k)[0] for k in range(len(blocks) - 1)]
     first, behind = (
         [*(peak_of_sweep(*pair, holding=held) for pair in zip(blocks, sweeps, strict=False)), 0]
         for held in (True, False)
@@ -243,15 +243,15 @@ def _stages(
     inputs = [block.input for block in blocks]
     return Costs(
         taped=True,
-        forward=[*(sum(data.duration[i] for i in some if i not in found.once) for some in sweeps), 0],
+        forward=[*(sum(data.duration[i] for i in some if i not in chain.once) for some in sweeps), 0],
         backward=[way.backward for _, way in options],
         inputs=inputs,
         tape=[way.saved - inputs[k] for k, way in options],
-        top=list(found.top),
+        top=list(chain.top),
         need_first=[a - b for a, b in zip(first, inputs, strict=True)],
         need_next=behind,
         save=[way.before - inputs[k] for k, way in options],
-        back=[found.through[k] + way.after - inputs[k] for k, way in options],
+        back=[chain.through[k] + way.after - inputs[k] for k, way in options],
         counts=[len(some) for some in ways],
         saving=[way.forward for _, way in options],
         alone=[way.alone for _, way in options],
@@ -260,7 +260,7 @@ def _stages(
 
 def _runs(
     data: RecomputeData,
-    found: BlockCut,
+    whole: BlockCut,
     chain: HeteroProgram,
     blocks: Sequence[BlockGraph],
     ways: Sequence[list[BlockRun]],
@@ -271,13 +271,13 @@ def _runs(
     for kind, s, x in steps(chain, 0, len(blocks) - 1, chain.room(0)):
         if kind == "sweep":
             for k in range(s, x):
-                first, again = sweeps_of(data, found, k)
+                first, again = sweeps_of(data, whole, k)
                 yield from again if k in passed else first
                 passed.add(k)
             continue
         block, runs = blocks[s], options[x].runs
         at = len(runs) if block.rest is None else runs.index(block.rest)
-        skipped = found.once if s in passed else frozenset()
+        skipped = whole.once if s in passed else frozenset()
         for p in runs[:at] if kind == "save" else runs[at + 1 :]:
             i = block.ops[p]
             if i is not None and i not in skipped:

@@ -250,10 +250,10 @@ def alone(block: BlockGraph, ways: Sequence[BlockRun]) -> list[BlockRun]:
     data = recompute_data(Recompute(graph), bundled=False)
     spent = sum(graph.ops[p].duration_ns for p in block.once)
     shorter = []
-    for way in ways:
+    for run in ways:
         needed = {u for u, x in enumerate(data.values) if x.final}
         runs = list[int]()
-        for p in reversed(way.runs):
+        for p in reversed(run.runs):
             if p >= block.rest or not needed.isdisjoint(data.writes[p]):
                 needed.difference_update(data.writes[p])
                 needed.update(data.reads[p])

@@ -181,11 +181,11 @@ def hetero_chain(
     memory, slots, goes_on
         As in `program`.
     """
-    found = program(stages, memory, slots, goes_on)
+    solved = program(stages, memory, slots, goes_on)
     last = len(stages.forward) - 1
-    if found is None or (cost := found.time(0, last, found.room(0))) >= NEVER:
+    if solved is None or (cost := solved.time(0, last, solved.room(0))) >= NEVER:
         return None
-    return cost, np.array(schedule(found, 0, last, found.room(0)), dtype=np.int64), found.unit
+    return cost, np.array(schedule(solved, 0, last, solved.room(0)), dtype=np.int64), solved.unit
 
 
 def program(
@@ -292,10 +292,10 @@ Step = tuple[str, int, int]
 """``sweep``, s, j: the forwards of stages s to j - 1, which save nothing; ``save``, ``back``: s, option."""
 
 
-def steps(found: HeteroProgram, first: int, end: int, room: int) -> Iterator[Step]:
+def steps(solved: HeteroProgram, first: int, end: int, room: int) -> Iterator[Step]:
     """Yield a schedule of stages `first` to `end` in the time C: the first choice each time."""
-    stages, unit, value = found.stages, found.unit, found.time
-    inputs, tape = found.kept
+    stages, unit, value = solved.stages, solved.unit, solved.time
+    inputs, tape = solved.kept
     begins = stages.begins
     todo: list[tuple[int, int, int] | Step] = [(first, end, room)]
     while todo:
@@ -330,13 +330,13 @@ def steps(found: HeteroProgram, first: int, end: int, room: int) -> Iterator[Ste
                 todo.append((s + 1, t, m - int(tape[k])))
 
 
-def schedule(found: HeteroProgram, first: int, end: int, room: int) -> list[int]:
+def schedule(solved: HeteroProgram, first: int, end: int, room: int) -> list[int]:
     """Return the codes of a schedule of stages with one option each."""
-    stages = found.stages
+    stages = solved.stages
     count = len(stages.forward)
     last = 2 * count - 1 if stages.taped else 2 * count - 2  # op of the backward of stage 0
     codes: list[int] = []
-    for kind, s, j in steps(found, first, end, room):
+    for kind, s, j in steps(solved, first, end, room):
         codes += sweep(stages, s, j) if kind == "sweep" else [s if kind == "save" else last - s]
     return codes
 

@@ -102,10 +102,10 @@ def solve_h_revolve(problem: Recompute, context: Context) -> Outcome:
             read.append(transfer_ns(problem.machine, tier.name, problem.fast, nbytes))
     if slots[0] < 0:
         return _no_slot(problem)
-    found = h_revolve(chain.forwards, slots, write, read, *_times(chain))
-    if found is None:
+    plan = h_revolve(chain.forwards, slots, write, read, *_times(chain))
+    if plan is None:
         return _no_slot(problem)
-    return _offer(problem, context, _steps(chain, found[1].tolist(), tiers))
+    return _offer(problem, context, _steps(chain, plan[1].tolist(), tiers))
 
 
 def solve_mixed(problem: Recompute, context: Context) -> Outcome:
@@ -118,10 +118,10 @@ def solve_mixed(problem: Recompute, context: Context) -> Outcome:
     unit = max(*tape, *chain.a_bytes)
     space = max(*chain.forward_space, *chain.backward_space) + 2 * max(chain.d_bytes)
     slots = l if problem.memory is None or not unit else (problem.memory - space) // unit - 2
-    found = mixed(l, slots) if slots >= 0 else None
-    if found is None:
+    plan = mixed(l, slots) if slots >= 0 else None
+    if plan is None:
         return _no_slot(problem)
-    return _offer(problem, context, _taped_steps(l, found[1].tolist()))
+    return _offer(problem, context, _taped_steps(l, plan[1].tolist()))
 
 
 def solve_hetero_chain(problem: Recompute, context: Context) -> Outcome:
@@ -130,12 +130,12 @@ def solve_hetero_chain(problem: Recompute, context: Context) -> Outcome:
 
     stages, _, goes_on = _any_chain(problem, context, "hetero-chain")
     memory = _memory_of(problem, stages)
-    found = hetero_chain(stages, memory, context.options.get("memory-slots", SLOTS), goes_on)
-    if found is None and context.expired:
+    plan = hetero_chain(stages, memory, context.options.get("memory-slots", SLOTS), goes_on)
+    if plan is None and context.expired:
         return Outcome(reason="time")
-    if found is None:
+    if plan is None:
         return Outcome(detail=f"found no persistent schedule in {exact_bytes(memory)}, counted in slots")
-    _, codes, unit = found
+    _, codes, unit = plan
     _offer(problem, context, _runs(stages, codes.tolist()))
     return Outcome(detail=f"memory counted in slots of {exact_bytes(unit)}")
 
@@ -163,12 +163,12 @@ def solve_tiered_chain(problem: Recompute, context: Context) -> Outcome:
             tiers[tier.name] = SlowTier(capacity=tier.capacity, write=write, read=read)
     names = sorted(tiers, key=lambda name: sum(tiers[name].write) + sum(tiers[name].read))
     slots = context.options.get("memory-slots", SLOTS)
-    found = tiered_chain(stages, memory, [tiers[name] for name in names], slots, goes_on)
-    if found is None and context.expired:
+    plan = tiered_chain(stages, memory, [tiers[name] for name in names], slots, goes_on)
+    if plan is None and context.expired:
         return Outcome(reason="time")
-    if found is None:
+    if plan is None:
         return Outcome(detail=f"found no persistent schedule in {exact_bytes(memory)}, counted in slots")
-    _, steps, unit = found
+    _, steps, unit = plan
     runs = iter(_runs(stages, [step for step in steps if isinstance(step, int)]))
     ways = [(fast, name) for name in names]
     done = [

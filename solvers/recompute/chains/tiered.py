@@ -84,14 +84,14 @@ def tiered_chain(
     slots, goes_on
         As in `hetero.program`; slots of each tier, too.
     """
-    found = program(stages, memory, slots, goes_on)
-    if found is None:
+    solved = program(stages, memory, slots, goes_on)
+    if solved is None:
         return None
     count = len(stages.forward)
     below = np.full((count, count), NEVER)
     for s in range(count):
-        if found.room(s) >= 0:
-            below[s, s:] = [found.time(s, t, found.room(s)) for t in range(s, count)]
+        if solved.room(s) >= 0:
+            below[s, s:] = [solved.time(s, t, solved.room(s)) for t in range(s, count)]
     ends = _ends_of_sweeps(stages, memory)
     clock = np.concatenate(([0], np.cumsum(stages.forward)))
     levels: list[_Level] = []
@@ -102,7 +102,7 @@ def tiered_chain(
         levels.append(level)
         below = level.free[:, :, -1]
     cost = int(below[0, count - 1])
-    return None if cost >= NEVER else (cost, _steps(found, tiers, levels, ends, clock), found.unit)
+    return None if cost >= NEVER else (cost, _steps(solved, tiers, levels, ends, clock), solved.unit)
 
 
 def _ends_of_sweeps(stages: Costs, memory: int) -> Integers:
@@ -156,7 +156,11 @@ def _level(
 
 
 def _steps(
-    found: HeteroProgram, tiers: Sequence[SlowTier], levels: Sequence[_Level], ends: Integers, clock: Integers
+    solved: HeteroProgram,
+    tiers: Sequence[SlowTier],
+    levels: Sequence[_Level],
+    ends: Integers,
+    clock: Integers,
 ) -> list[Step]:
     """Return a schedule that takes the time in the tables: the first choice that does, each time."""
     steps: list[Step] = []
@@ -167,7 +171,7 @@ def _steps(
     def enter(k: int, s: int, t: int) -> None:
         todo.append((False, k, s, t, levels[k - 1].free.shape[2] - 1 if k else 0))
 
-    enter(top, 0, len(found.stages.forward) - 1)
+    enter(top, 0, len(solved.stages.forward) - 1)
     while todo:
         item = todo.pop()
         if isinstance(item, int) or len(item) == 3:
@@ -175,7 +179,7 @@ def _steps(
             continue
         stored, k, s, t, m = item
         if not k:
-            steps += schedule(found, s, t, found.room(s))
+            steps += schedule(solved, s, t, solved.room(s))
             continue
         level, tier = levels[k - 1], tiers[k - 1]
         best = (level.kept if stored else level.free)[s, t, m]
@@ -189,7 +193,7 @@ def _steps(
         for j in range(s + 1, int(ends[s, t]) + 1):
             again = clock[j] - clock[s] + tier.read[s]
             if best == again + level.free[j, t, m] + level.kept[s, j - 1, m]:
-                steps += sweep(found.stages, s, j)
+                steps += sweep(solved.stages, s, j)
                 todo += [(True, k, s, j - 1, m), (k, s, False), (False, k, j, t, m)]
                 break
     return steps

@@ -268,21 +268,21 @@ def pruned(data: RecomputeData, runs: Sequence[int], stop: Callable[[], bool] = 
 
     The runs must fit.
     """
-    found, many = list(runs), [0] * data.n
-    for i in found:
+    kept, many = list(runs), [0] * data.n
+    for i in kept:
         many[i] += 1
     shorter = True
     while shorter:
         shorter = False
-        repeated = [k for k, i in enumerate(found) if many[i] > 1]
+        repeated = [k for k, i in enumerate(kept) if many[i] > 1]
         gone = set[int]()
-        for k in sorted(repeated, key=lambda k: (-data.duration[found[k]], k)):
+        for k in sorted(repeated, key=lambda k: (-data.duration[kept[k]], k)):
             if stop():
                 break
-            rest = [i for j, i in enumerate(found) if j != k and j not in gone]
-            if many[found[k]] > 1 and fits(data, rest):
+            rest = [i for j, i in enumerate(kept) if j != k and j not in gone]
+            if many[kept[k]] > 1 and fits(data, rest):
                 gone.add(k)
-                many[found[k]] -= 1
+                many[kept[k]] -= 1
         shorter = bool(gone) and not stop()
-        found = [i for j, i in enumerate(found) if j not in gone]
-    return found
+        kept = [i for j, i in enumerate(kept) if j not in gone]
+    return kept

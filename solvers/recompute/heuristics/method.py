@@ -180,12 +180,12 @@ def solve_chen_greedy(problem: Recompute, context: Context) -> Outcome:
     data = first_bound(problem, context)
     if data is None:
         return Outcome()
-    found = False
+    fits = False
     for boundaries in greedy_boundaries(data, gaps(data, context.options["points"])):
         if context.expired:
             return Outcome(reason="time")
-        found = offer(context, data, with_boundaries(data, boundaries)) or found
-    return Outcome(detail="" if found else "no choice of segments fits")
+        fits = offer(context, data, with_boundaries(data, boundaries)) or fits
+    return Outcome(detail="" if fits else "no choice of segments fits")
 
 
 def solve_segments(problem: Recompute, context: Context) -> Outcome:
@@ -196,15 +196,15 @@ def solve_segments(problem: Recompute, context: Context) -> Outcome:
     data = first_bound(problem, context)
     if data is None:
         return Outcome()
-    found = False
+    fits = False
     for kind in (ARTICULATION, LINEARIZED):
         places = gaps(data, kind)
         root = max(2, round(math.sqrt(len(places))))
         for count in range(2, 2 * root + 1) if text == "best" else [root if text == "sqrt" else int(text)]:
             if context.expired:
                 return Outcome(reason="time")
-            found = offer(context, data, in_whole_segments(data, equal_boundaries(places, count))) or found
-    return Outcome(detail="" if found else "no number of segments fits")
+            fits = offer(context, data, in_whole_segments(data, equal_boundaries(places, count))) or fits
+    return Outcome(detail="" if fits else "no number of segments fits")
 
 
 def part_of(

@@ -67,15 +67,15 @@ def greedy_boundaries(data: RecomputeData, places: Sequence[int]) -> Iterator[li
     total, allowed, seen = sum(left[: turn(data) + 1]), set(places), set[tuple[int, ...]]()
     for k in range(BUDGETS):
         budget = total * (BUDGETS - k) ** 2 // BUDGETS**2
-        found, filled = [], 0
+        ends, filled = [], 0
         for i in range(turn(data)):
             filled += left[i]
             if i in allowed and filled > budget:
-                found.append(i)
+                ends.append(i)
                 filled = 0
-        if tuple(found) not in seen:
-            seen.add(tuple(found))
-            yield found
+        if tuple(ends) not in seen:
+            seen.add(tuple(ends))
+            yield ends
 
 
 def equal_boundaries(places: Sequence[int], count: int) -> list[int]:

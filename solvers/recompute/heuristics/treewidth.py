@@ -106,7 +106,7 @@ def solve_tw_remat(problem: Recompute, context: Context) -> Outcome:
     data = first_bound(problem, context)
     if data is None:
         return Outcome()
-    chosen, found = context.options["decomposition"], False
+    chosen, fits = context.options["decomposition"], False
     facts: dict[str, int] = {}
     tick = ticker(lambda: context.expired)
     try:
@@ -118,10 +118,10 @@ def solve_tw_remat(problem: Recompute, context: Context) -> Outcome:
                     return Outcome(facts=facts)
                 context.progress(f"{name}: width {width}, depth {depth} of {root.depth}")
                 runs = schedule(data, root, depth, tick)
-                found = (runs is not None and offer(context, data, runs)) or found
+                fits = (runs is not None and offer(context, data, runs)) or fits
     except BuildTimeout:
         return Outcome(reason=None if context.closed else "time", facts=facts)
-    return Outcome(detail="" if found else "the schedule of no depth fits", facts=facts)
+    return Outcome(detail="" if fits else "the schedule of no depth fits", facts=facts)
 
 
 def outer(data: RecomputeData) -> list[int]:
@@ -299,18 +299,18 @@ def useful(data: RecomputeData, runs: Sequence[int]) -> list[int]:
 
     Of each op one run stays, the first one if none is of use, or if other ops wait for it.
     """
-    needed, kept, found = [x.final for x in data.values], set[int](), list[int]()
+    needed, kept, used = [x.final for x in data.values], set[int](), list[int]()
     first, awaited = {i: k for k, i in reversed(list(enumerate(runs)))}, set().union(*data.after)
     for k in range(len(runs) - 1, -1, -1):
         i = runs[k]
         if (first[i] == k and (i in awaited or i not in kept)) or any(needed[u] for u in data.writes[i]):
             kept.add(i)
-            found.append(i)
+            used.append(i)
             for u in data.writes[i]:
                 needed[u] = False
             for u in data.reads[i]:
                 needed[u] = True
-    return found[::-1]
+    return used[::-1]
 
 
 def held_on(data: RecomputeData, runs: Sequence[int], tick: Tick = lambda: None) -> list[int]:
@@ -340,7 +340,7 @@ def held_on(data: RecomputeData, runs: Sequence[int], tick: Tick = lambda: None)
         return max(k, read[u][at - 1]) if at else k
 
     there = {u for u, x in enumerate(values) if x.at_start}
-    level, ran, found = sum(sizes[u] for u in there), set[int](), list[int]()
+    level, ran, made = sum(sizes[u] for u in there), set[int](), list[int]()
     loose: dict[int, float] = {}
     until = {u: must_stay(u, -1) for u in there}
     ends = [list[int]() for _ in range(end + 1)]
@@ -363,7 +363,7 @@ def held_on(data: RecomputeData, runs: Sequence[int], tick: Tick = lambda: None)
             there.difference_update(lost)
             there.update(fresh)
             ran.add(i)
-            found.append(i)
+            made.append(i)
         for u in data.writes[i]:
             until[u] = must_stay(u, k)
             ends[until[u]].append(u)
@@ -380,4 +380,4 @@ def held_on(data: RecomputeData, runs: Sequence[int], tick: Tick = lambda: None)
                 writer = values[u].writer
                 assert writer is not None
                 loose[u] = data.duration[writer] / max(1, sizes[u])
-    return found
+    return made

@@ -107,14 +107,14 @@ def initial_below(data: RecomputeData) -> Callable[[int], set[int]]:
     These are what the ops find that g comes before.
     """
     initial = [u for u, x in enumerate(data.values) if x.writer is None]
-    own, found = [0] * data.n, [0] * data.n
+    own, below = [0] * data.n, [0] * data.n
     for k, u in enumerate(initial):
         for i in data.values[u].readers:
             own[i] |= 1 << k
     for i in reversed(range(data.n)):
         for j in (*data.inputs[i], *data.after[i]):
-            found[j] |= found[i] | own[i]
-    return lambda g: {initial[k] for k in bits(found[g])}
+            below[j] |= below[i] | own[i]
+    return lambda g: {initial[k] for k in bits(below[g])}
 
 
 class _LeastMemorySearch:

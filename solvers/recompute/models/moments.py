@@ -50,14 +50,14 @@ def raise_moments(
     moments: Sequence[int],
     seconds: float,
     slower: Slower | None = None,
-    found: Callable[[list[int]], object] | None = None,
+    on_path: Callable[[list[int]], object] | None = None,
     bounds: bool = True,
 ) -> Outcome:
     """Solve the relaxation with these moments for at most so many seconds, and raise the bound.
 
     Parameters
     ----------
-    found
+    on_path
         Called with the runs that come of each solution (`from_moments`), which need not fit.
     bounds
         Whether a bound counts: not where the data have less memory than the problem.
@@ -83,8 +83,8 @@ def raise_moments(
         return value
 
     def look(built: moments_milp.MomentsModel, value: Callable[[Any], float]) -> None:
-        if found is not None:
-            found(from_moments(data, moments, moments_milp.values_there(built, value)))
+        if on_path is not None:
+            on_path(from_moments(data, moments, moments_milp.values_there(built, value)))
 
     outcome = solve_model(
         context,
@@ -115,7 +115,7 @@ def raise_bounds(
     first: int = 0,
     last: float = math.inf,
     singles: int = SINGLE,
-    found: Callable[[list[int]], object] | None = None,
+    on_path: Callable[[list[int]], object] | None = None,
 ) -> Outcome:
     """Raise the bound by one moment, those that need most first, then by more and more.
 
@@ -130,7 +130,7 @@ def raise_bounds(
         The least and the most number of moments.
     singles
         Ops whose first run is tried as the only moment.
-    found
+    on_path
         Called with what comes of solutions, as in `raise_moments`.
     """
     relaxed = relaxed_data(problem)
@@ -157,7 +157,7 @@ def raise_bounds(
         context.progress(f"bound by {len(moments)} moments")
         if moments_milp.size(data, len(moments)).terms > MOST_TERMS:
             break
-        outcome = raise_moments(data, context, moments, share, slower, None if slower else found)
+        outcome = raise_moments(data, context, moments, share, slower, None if slower else on_path)
         if outcome.infeasible or outcome.reason in STOPPED:
             return outcome
         if outcome.reason == "memory":
@@ -203,7 +203,7 @@ def round_moments(
         best[:] = [min([*best, (needed, time_of(data, runs), runs)])]
 
     until = context.elapsed() + seconds
-    outcome = raise_bounds(problem, context, 0.7 * seconds, last=1, singles=1, found=take)
+    outcome = raise_bounds(problem, context, 0.7 * seconds, last=1, singles=1, on_path=take)
     worst, smaller = moments_milp.by_need(data)[:1], data
     for _ in range(TRIES):
         left = until - context.elapsed()

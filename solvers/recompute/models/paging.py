@@ -30,13 +30,13 @@ def paging(problem: Recompute, data: RecomputeData) -> Paging:
     UsageError
         If there is none.
     """
-    found = costs_of_paging(problem, data)
-    if found is None:
+    costs = costs_of_paging(problem, data)
+    if costs is None:
         raise UsageError(
             f"method poet, machine {problem.machine.name!r}: found no slower tier with channels from and to "
             f"{problem.fast!r}, expected one"
         )
-    return found
+    return costs
 
 
 def costs_of_paging(problem: Recompute, data: RecomputeData) -> Paging | None:
@@ -63,14 +63,14 @@ def costs_of_paging(problem: Recompute, data: RecomputeData) -> Paging | None:
 
 def _steps_away(start: str, channels: Collection[tuple[str, str]]) -> dict[str, int]:
     """Return by tier the least number of channels on a way to it."""
-    found = {start: 0}
+    away = {start: 0}
     reached = [start]
     for name in reached:
         for src, dst in sorted(channels):
-            if src == name and dst not in found:
-                found[dst] = found[name] + 1
+            if src == name and dst not in away:
+                away[dst] = away[name] + 1
                 reached.append(dst)
-    return found
+    return away
 
 
 def solve_poet(problem: Recompute, context: Context) -> Outcome:

@@ -30,14 +30,14 @@ def rounded(data: RecomputeData, kept: Sequence[Sequence[float]], keep: Callable
     wanted = [{u for u, share in enumerate(stage) if keep(share)} for stage in kept]
     wanted.append({u for u, x in enumerate(values) if x.final})
     there = {u for u, x in enumerate(values) if x.at_start}
-    found: list[int] = []
+    chosen: list[int] = []
     for t in range(data.n):
         needed = [u for u in wanted[t + 1] if (w := values[u].writer) is not None and w <= t]
         runs = {t, *writers_of(data, [*data.reads[t], *needed], there)}
-        found += sorted(runs)
+        chosen += sorted(runs)
         there |= {u for i in runs for u in data.writes[i]}
         there &= wanted[t + 1] | {u for u, x in enumerate(values) if x.writer is None}
-    return found
+    return chosen
 
 
 def from_moments(data: RecomputeData, moments: Sequence[int], kept: Sequence[Set[int]]) -> list[int]:
@@ -52,12 +52,12 @@ def from_moments(data: RecomputeData, moments: Sequence[int], kept: Sequence[Set
     """
     values, at = data.values, dict(zip(moments, kept, strict=True))
     there = {u for u, x in enumerate(values) if x.at_start}
-    found: list[int] = []
+    runs: list[int] = []
     for i in range(data.n):
         if i in at:
             there = {u for u in there if u in at[i] or values[u].writer is None}
         for j in (*writers_of(data, data.reads[i], there), i):
-            found.append(j)
+            runs.append(j)
             there.update(data.writes[j])
             there.difference_update(data.destroys[j])
-    return found
+    return runs

@@ -191,10 +191,10 @@ def relaxed_time(problem: Recompute, context: Context) -> int | None:
 def relax(data: RecomputeData, context: Context, memory: int) -> tuple[float, list[list[float]]] | None:
     """Return the optimum of the relaxation in ticks, and of each stage the shares of values kept until it."""
     own = context.inner(context.problem, options={}, engine_options={})
-    found: list[tuple[float, list[list[float]]]] = []
+    shares: list[tuple[float, list[list[float]]]] = []
 
     def look(built: stages_milp.StagesModel, value: Callable[[Any], float]) -> None:
-        found[:] = [(stages_milp.objective(built, value), stages_milp.kept_shares(built, value))]
+        shares[:] = [(stages_milp.objective(built, value), stages_milp.kept_shares(built, value))]
 
     solve_model(
         context,
@@ -207,4 +207,4 @@ def relax(data: RecomputeData, context: Context, memory: int) -> tuple[float, li
         run=own,
         quiet=True,
     )
-    return found[0] if found else None
+    return shares[0] if shares else None
