@@ -76,11 +76,7 @@ def run_verify(args: argparse.Namespace) -> int:
         "unit": certificate.unit,
         "seconds": round(time.perf_counter() - started, 6),
         "plan": args.item,
-        "plan_valid": None,
-        "peak": None,
-        "time": None,
-        "gap": None,
-        "optimal": None,
+        **dict.fromkeys(("plan_valid", "peak", "time", "gap", "optimal")),
     }
     judged = _judged(graph, plan, certificate)
     if judged is not None:
@@ -161,13 +157,8 @@ def _rows(answer: dict[str, Any], graph: Graph, judged: Judgement | None) -> lis
 
     of_peak = answer["unit"] == "bytes"
     words = {"states": "states", "descents": "claims", "cut": "multipliers", "stacks": "steps"}
-    words |= {
-        "prices": "byte paths",
-        "windows": "byte paths",
-        "flow": "arcs",
-        "pools": "steps",
-        "lags": "pairs of ops",
-    }
+    words |= {"pools": "steps", "lags": "pairs of ops", "flow": "arcs"}
+    words |= dict.fromkeys(("prices", "windows"), "byte paths")
     word = words.get(answer["kind"])
     counted = f"{answer['checked']:,} {word} in " if word and answer["valid"] else ""
     rows = [

@@ -113,11 +113,7 @@ def _derived(problem: Hybrid) -> HybridData:
 
 
 def _degree(
-    problem: Hybrid,
-    t: int,
-    there: list[list[int]],
-    sent: list[tuple[int, int, int]],
-    divisors: list[int],
+    problem: Hybrid, t: int, there: list[list[int]], sent: list[tuple[int, int, int]], divisors: list[int]
 ) -> Degree:
     """Return what layers take on groups of t devices, by `there`, their modes, and what is `sent`."""
     link = problem.link

@@ -362,12 +362,7 @@ def _back(
 
 
 def _finds(
-    model: Any,
-    data: RecomputeData,
-    runs: list[Any],
-    there: list[Any],
-    later: list[Any],
-    back: list[Any],
+    model: Any, data: RecomputeData, runs: list[Any], there: list[Any], later: list[Any], back: list[Any]
 ) -> None:
     """(2), (3) for one interval."""
     for u, x in enumerate(data.values):
@@ -394,12 +389,7 @@ def _destroyed(model: Any, data: RecomputeData, runs: list[list[Any]]) -> None:
 
 
 def _through(
-    model: Any,
-    data: RecomputeData,
-    runs: list[Any],
-    there: list[Any],
-    later: list[Any],
-    back: list[Any],
+    model: Any, data: RecomputeData, runs: list[Any], there: list[Any], later: list[Any], back: list[Any]
 ) -> list[Any]:
     """(4) for one interval: return H by value, 0 where the value cannot be there all through."""
     kept: list[Any] = []

@@ -175,8 +175,15 @@ def _tasks_with_files(
     return tasks, numbers
 
 
-def _writers(tasks: list[_Task], where: str) -> dict[str, int]:
-    """Return the task that writes each file."""
+def _graph(
+    tasks: list[_Task], alias: Mapping[str, int], sizes: Mapping[str, int], where: str, memory: bool
+) -> Graph:
+    number = {task.name: i for i, task in enumerate(tasks)}
+    if len(number) < len(tasks):
+        names = [task.name for task in tasks]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InstanceError(f"{where}: found task {twice!r} twice, expected it once")
+    number = {**alias, **number}
     writer: dict[str, int] = {}
     for i, task in enumerate(tasks):
         for name in dict.fromkeys(task.writes):
@@ -186,13 +193,7 @@ def _writers(tasks: list[_Task], where: str) -> dict[str, int]:
                     f"{task.name!r}, expected one"
                 )
             writer[name] = i
-    return writer
-
-
-def _flows(
-    tasks: list[_Task], writer: Mapping[str, int], sizes: Mapping[str, int], where: str
-) -> list[set[int]]:
-    """Return by task those whose files it reads."""
+    parents = _parents(tasks, number, where)
     flows: list[set[int]] = []
     for i, task in enumerate(tasks):
         for name in (*task.reads, *task.writes):
@@ -205,21 +206,6 @@ def _flows(
                 f"{where}, task {task.name!r}: found file {both[0]!r} read and written, expected one of both"
             )
         flows.append({writer[name] for name in task.reads if name in writer})
-    return flows
-
-
-def _graph(
-    tasks: list[_Task], alias: Mapping[str, int], sizes: Mapping[str, int], where: str, memory: bool
-) -> Graph:
-    number = {task.name: i for i, task in enumerate(tasks)}
-    if len(number) < len(tasks):
-        names = [task.name for task in tasks]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InstanceError(f"{where}: found task {twice!r} twice, expected it once")
-    number = {**alias, **number}
-    writer = _writers(tasks, where)
-    parents = _parents(tasks, number, where)
-    flows = _flows(tasks, writer, sizes, where)
     before = [parents[i] | flows[i] for i in range(len(tasks))]
     order = topological_order(before, where, lambda i: tasks[i].name)
     read = {name for task in tasks for name in task.reads}

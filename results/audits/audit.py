@@ -219,10 +219,7 @@ def _claims_of(known: Mapping[Question, BestKnown], best_known: str | os.PathLik
 
 
 def _check_instances(
-    claims: Sequence[Claim],
-    problems: dict[Question, Problem],
-    audit: Audit,
-    progress: Callable[[str], None],
+    claims: Sequence[Claim], problems: dict[Question, Problem], audit: Audit, progress: Callable[[str], None]
 ) -> None:
     """Load every instance that a table names for a question; what can be loaded joins the problems."""
     by_spec: dict[str, list[Claim]] = {}

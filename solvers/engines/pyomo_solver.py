@@ -103,11 +103,7 @@ def _lowered(reported: float, rough: bool) -> int | None:
 
 
 def solve_pyomo(
-    model: Any,
-    context: Context,
-    *,
-    decode: Callable[[Value], Any],
-    to_objective: Callable[[int], int],
+    model: Any, context: Context, *, decode: Callable[[Value], Any], to_objective: Callable[[int], int]
 ) -> Outcome:
     """Run the solver that option ``solver`` names on a Pyomo model that minimizes.
 

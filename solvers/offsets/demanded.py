@@ -96,14 +96,6 @@ def _between(a: Rooms, b: Rooms) -> Rooms | None:
     return None if found in (a, b) else found
 
 
-def _raise_bounds(context: Context, inner: Context) -> None:
-    if inner.exact is not None:
-        value, kind, evidence = inner.exact
-        context.raise_bound(value, kind=kind, evidence=evidence)
-    if inner.bound is not None and inner.proof is not None:
-        context.raise_bound(inner.bound, inner.proof, kind=inner.bound_kind, evidence=inner.evidence)
-
-
 def search(run: RunFunction, problem: Any, context: Context) -> Outcome:
     """Offer the best plan that meets the demands, of a method that knows nothing of them.
 
@@ -125,7 +117,11 @@ def search(run: RunFunction, problem: Any, context: Context) -> Outcome:
         tried.facts["rounds"] = number
         if number == 1:
             tried.facts |= outcome.facts
-            _raise_bounds(context, inner)
+            if inner.exact is not None:
+                value, kind, evidence = inner.exact
+                context.raise_bound(value, kind=kind, evidence=evidence)
+            if inner.bound is not None and inner.proof is not None:
+                context.raise_bound(inner.bound, inner.proof, kind=inner.bound_kind, evidence=inner.evidence)
         over: dict[int, int] = {}
         if inner.answer is None:
             if number == 1 or context.expired:

@@ -155,10 +155,7 @@ def _channels(problem: Placement) -> tuple[Records, tuple[int, int]]:
                 k = ends.index(under.pop())
                 rate[k] = min(rate[k], group.bytes_per_s // 1000)
     if problem.whole:  # a copy keeps its rate: the slow tier's share of a joint cap stays reserved
-        for fast, rest, cap in (
-            (HOST_OUT, SLOW_OUT, joint[0]),
-            (HOST_IN, SLOW_IN, joint[1]),
-        ):
+        for fast, rest, cap in ((HOST_OUT, SLOW_OUT, joint[0]), (HOST_IN, SLOW_IN, joint[1])):
             if rate[rest] >= cap:
                 rate[rest] = cap // 2
             rate[fast] = min(rate[fast], cap - rate[rest])

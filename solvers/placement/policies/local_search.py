@@ -230,13 +230,7 @@ def _move(
 
 
 def _set_tier(
-    case: SimulatedProblem,
-    tier: Integers,
-    out: Integers,
-    back: Integers,
-    g: int,
-    to: int,
-    random: Random,
+    case: SimulatedProblem, tier: Integers, out: Integers, back: Integers, g: int, to: int, random: Random
 ) -> None:
     if to and not tier[g]:
         out[g] = case.opening[g]
