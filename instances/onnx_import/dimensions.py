@@ -102,21 +102,7 @@ def size_model(
             )
     names = _names(inputs)
     leading = _leading(inputs, names)
-    given = {names.get(name, name): size for name, size in dims.items()}
-    for name, size in dims.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InstanceError(f"{where}: dimension {name}: found {size!r}, expected an integer >= 1")
-        _agree(given, names.get(name, name), size, where, name)
-    if batch is not None:
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-            raise InstanceError(f"{where}: batch: found {batch!r}, expected an integer >= 1")
-        if leading is None:
-            raise InstanceError(
-                f"{where}: found batch={batch}, expected an input with dimensions; leave batch out"
-            )
-        if isinstance(leading, str):
-            given.setdefault(leading, batch)
-            _agree(given, leading, batch, where, "batch")
+    given = _given_sizes(dims, batch, names, leading, where)
     if missing := _substitute(model, names, given, where):
         raise InstanceError(
             f"{where}: found symbolic dimension {', '.join(missing)} without a size, expected it to "
@@ -133,6 +119,33 @@ def size_model(
             f"{leading}, expected a symbolic batch: export it with one"
         )
     return _rebatch(model, where, leading, batch)
+
+
+def _given_sizes(
+    dims: Mapping[str, int],
+    batch: int | None,
+    names: Mapping[str, str],
+    leading: int | str | None,
+    where: str,
+) -> dict[str, int]:
+    """Return the sizes that the user gives by the names of the model, the batch's too."""
+    given = {names.get(name, name): size for name, size in dims.items()}
+    for name, size in dims.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InstanceError(f"{where}: dimension {name}: found {size!r}, expected an integer >= 1")
+        _agree(given, names.get(name, name), size, where, name)
+    if batch is None:
+        return given
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise InstanceError(f"{where}: batch: found {batch!r}, expected an integer >= 1")
+    if leading is None:
+        raise InstanceError(
+            f"{where}: found batch={batch}, expected an input with dimensions; leave batch out"
+        )
+    if isinstance(leading, str):
+        given.setdefault(leading, batch)
+        _agree(given, leading, batch, where, "batch")
+    return given
 
 
 def _agree(given: Mapping[str, int], name: str, size: int, where: str, option: str) -> None:

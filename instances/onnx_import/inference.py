@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from ...models.errors import InstanceError
 from .control_flow import body_model, declared, given_to, has_bodies, outputs_of, take_branches
@@ -51,20 +51,26 @@ def infer_values(
             or (unknown and _state_from_bodies(model, values, unknown, where))
         )
     values, unknown = infer_once(model, where)
-    if not unknown:
-        return values
+    if unknown:
+        _refuse_unknown(model, where, values, unknown)
+    return values
+
+
+def _refuse_unknown(
+    model: Any, where: str, values: Mapping[str, KnownValue], unknown: Mapping[str, str]
+) -> NoReturn:
     roots = {name for node in model.graph.node if _reads(node) <= values.keys() for name in node.output}
-    name, found = next(((n, x) for n, x in unknown.items() if n in roots), next(iter(unknown.items())))
+    name, what = next(((n, x) for n, x in unknown.items() if n in roots), next(iter(unknown.items())))
     producer = next((n for n in model.graph.node if name in n.output), None)
     origin = f", output of {operator(producer)} {producer.name!r}" if producer else ""
     more = f" ({len(unknown) - 1} more like it)" if len(unknown) > 1 else ""
     step = "export the model without it"
-    if found.startswith("shape") or "rank" in found or "inferred" in found:
-        sizes = re.findall(r"[^\[\], ]+", found.removeprefix("shape")) if "[" in found else ["1", "80", "?"]
+    if what.startswith("shape") or "rank" in what or "inferred" in what:
+        sizes = re.findall(r"[^\[\], ]+", what.removeprefix("shape")) if "[" in what else ["1", "80", "?"]
         text = "x".join(size if size.isdigit() else "100" for size in sizes)
         step = f"give it as in ?shape.{name}={text}, or in the model's value_info"
     raise InstanceError(
-        f"{where}: value {name!r}{origin}: found {found}{more}, expected a tensor of known shape; {step}"
+        f"{where}: value {name!r}{origin}: found {what}{more}, expected a tensor of known shape; {step}"
     )
 
 
@@ -102,7 +108,7 @@ def returned_by(own: Any, values: Mapping[str, KnownValue]) -> list[KnownValue]:
 def _state_foreign(model: Any, values: dict[str, KnownValue]) -> bool:
     """State what operators make that ONNX does not know, and we do; return whether there was one."""
     contents: dict[str, Any] | None = None
-    found = False
+    stated = False
     for node in model.graph.node:
         kind = operator(node)
         known = kind in FOREIGN and _reads(node) <= values.keys()
@@ -121,8 +127,8 @@ def _state_foreign(model: Any, values: dict[str, KnownValue]) -> bool:
             if name and what is not None and name not in values:
                 values[name] = KnownValue(name, *what)
                 state(model.graph, declared(values[name]))
-                found = True
-    return found
+                stated = True
+    return stated
 
 
 def _state_stated(
@@ -143,7 +149,7 @@ def _state_stated(
 
 def _state_types(graph: Any, values: Mapping[str, KnownValue], unknown: Mapping[str, str]) -> bool:
     """Give values whose shape is stated by hand the type of the first operand; return whether one was."""
-    found = False
+    taken = False
     for node in graph.node:
         first = values.get(node.input[0]) if node.input else None
         for info in (*graph.value_info, *graph.output):
@@ -151,8 +157,8 @@ def _state_types(graph: Any, values: Mapping[str, KnownValue], unknown: Mapping[
             if untyped and not info.type.tensor_type.elem_type and info.name in node.output:
                 kind = "FLOAT" if first is None else first.element_type
                 info.type.tensor_type.elem_type = require_onnx().TensorProto.DataType.Value(kind)
-                found = True
-    return found
+                taken = True
+    return taken
 
 
 def _state_from_bodies(

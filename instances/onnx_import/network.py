@@ -161,11 +161,8 @@ def build_network(sized: Sized, where: str, *, train: bool, branch: str = "") ->
     inputs = tuple(info.name for info in real_inputs(graph))
     outputs = [info.name for info in graph.output]
     contents = constant_contents(graph)
-    used = frozenset(name for node in graph.node for name in (*node.input, *captured_names(node)))
-    used |= frozenset(outputs)
-    weights = {name for name in values if name not in inputs} - {
-        name for node in graph.node for name in node.output
-    }
+    used = _used_names(graph)
+    weights = values.keys() - {*inputs} - {name for node in graph.node for name in node.output}
     dynamic, trainable = set(inputs), weights | _weights_in_constants(graph)
     storage = {name: name for name in (*inputs, *weights)}
     candidates: list[Node] = []
@@ -199,6 +196,12 @@ def build_network(sized: Sized, where: str, *, train: bool, branch: str = "") ->
         views=views,
         dead=len(candidates) - len(kept),
     )
+
+
+def _used_names(graph: Any) -> frozenset[str]:
+    """Return the values that a node, a body of one, or the model's caller reads."""
+    read = (name for node in graph.node for name in (*node.input, *captured_names(node)))
+    return frozenset((*read, *(info.name for info in graph.output)))
 
 
 _PARAMETERS: dict[str, frozenset[int]] = {

