@@ -1,8 +1,8 @@
 """`auto` for `distributed`: schedules by lists, bounds of the memories together, CP-SAT from what they find.
 
-1. In turns: `heft`, and by ranks that are drawn around its own; the fastest schedule on one memory alone, by
-   the lists of `makespan`; both on some of the memories, for there more devices are of use, and otherwise
-   lists spread over all that they get.
+1. The critical path. In turns: `heft`, and by ranks that are drawn around its own; the fastest schedule on one
+   memory alone, by the lists of `makespan`; both on some of the memories, for there more devices are of use,
+   and otherwise lists spread over all that they get.
 2. `auto` of `makespan` on the relaxation `Distributed.pooled`: bounds, or that there is no schedule.
 3. CP-SAT, with the best schedule as hint and horizon; and on the memories whose lists were fastest, but not
    on all, which is a much smaller model.
@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 
 from ...formulations.distributed import intervals_cpsat
 from ...formulations.distributed.data import DistributedData, distributed_data
+from ...formulations.makespan.data import makespan_data
 from ...models.problems.distributed import Distributed, DistributedSchedule
 from ..context import Context, Outcome
 from ..makespan.auto import solve_auto as solve_makespan
+from ..makespan.bounds.bounds import critical_path
 from ..makespan.lists.lns import seconds_of_lists
 from ..makespan.methods import ALL, LISTS
 from ..parts import Part
@@ -61,6 +63,7 @@ class _Lists:
     def parts(self) -> tuple[Part, ...]:
         """Return the parts; without a limit the exact one comes before what is only faster."""
         return (
+            Part(name="critical path", run=_critical_path, first=True),
             Part(name="heft", run=self.heft),
             Part(name="one memory", run=offer_on_each_memory, kernels=LISTS),
             Part(name="lists at random", run=self.at_random, seconds=_seconds_of_lists),
@@ -123,6 +126,11 @@ class _Lists:
         """Estimate the same of the smallest model on some of the memories."""
         some = (on_some(self.data, memories) for memories in sets_of_memories(problem))
         return min((_seconds(x.data) for x in some if x is not None), default=0.0)
+
+
+def _critical_path(problem: Distributed, context: Context) -> None:
+    data = makespan_data(problem.pooled)
+    context.raise_bound(critical_path(data) * data.tick, kind="critical path")
 
 
 def _seconds(data: DistributedData) -> float:

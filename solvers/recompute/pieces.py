@@ -25,8 +25,9 @@ from .models.paging import costs_of_paging, solve_pages
 OPS_PER_SECOND = 10_000
 """Ops of a graph that annealing begins with, or that are held against a need, in a second."""
 
-BUILT_PER_SECOND = 300
-"""Ops of a graph of which programs of moments are built and solved for a first time."""
+ROUNDED_PER_SECOND, BUILT_PER_SECOND = 1_000, 300
+"""Ops of a graph of which the worst moment is solved and rounded, and those of which programs of moments are
+solved for a first time."""
 
 CHAINED_PER_SECOND, FIRST_BLOCKS = 400, 0.7
 """Ops of a graph of whose blocks programs are solved for a first time, and the seconds of the first ones."""
@@ -41,6 +42,11 @@ PAIRS_PER_SECOND = 20_000
 def by_ops(problem: Recompute) -> float:
     """Return the seconds of what goes once over the ops, about."""
     return len(problem.graph.ops) / OPS_PER_SECOND
+
+
+def by_moment(problem: Recompute) -> float:
+    """Return the seconds of the worst moment, about."""
+    return len(problem.graph.ops) / ROUNDED_PER_SECOND
 
 
 def by_programs(problem: Recompute) -> float:
