@@ -1,8 +1,8 @@
 """`auto` for `distributed`: schedules by lists, bounds of the memories together, CP-SAT from what they find.
 
-1. The critical path. In turns: `heft`, and by ranks that are drawn around its own; the fastest schedule on one
-   memory alone, by the lists of `makespan`; both on some of the memories, for there more devices are of use,
-   and otherwise lists spread over all that they get.
+1. The critical path. In turns: `heft`, and by ranks that are drawn around its own; the fastest schedule on
+   one memory alone, by the lists of `makespan`; both on some of the memories, for there more devices are of
+   use, and otherwise lists spread over all that they get.
 2. `auto` of `makespan` on the relaxation `Distributed.pooled`: bounds, or that there is no schedule.
 3. CP-SAT, with the best schedule as hint and horizon; and on the memories whose lists were fastest, but not
    on all, which is a much smaller model.
