@@ -8,6 +8,10 @@ JOBS   ?= 2
 TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
 # Of random cases: `full` are all of them, `third` every third one, `fast` an eighth (tests/effort.py).
 PROFILE ?= fast
+# `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu` spares the libraries of CUDA (5 GB).
+TORCH         := $(VENV)/torch
+TORCH_VERSION ?= 2.13.0
+TORCH_TESTS   ?= not slow
 # The tests of Slurm share one, in one process.
 SLURM  := --dist loadgroup
 
@@ -16,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := demo
-.PHONY: demo help docs test test-slow test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets \
+.PHONY: demo help docs test test-slow test-torch test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets \
 	bench-placement bench-recompute clean
 
 help: ## show the targets
@@ -30,6 +34,11 @@ test: $(READY) ## run the fast tests in JOBS processes (default 2)
 
 test-slow: $(READY) ## run the slow tests, on a third of their random cases
 	$(TESTS) -m slow --hypothesis-profile=third $(SLURM)
+
+test-torch: $(VENV)/.torch ## install torch beside .venv, run the tests that need it
+	$(BIN)/lowtide compile --quiet >/dev/null
+	$(TORCH)/bin/python -m pytest -q --numprocesses $(JOBS) -m "$(TORCH_TESTS)" --hypothesis-profile=$(PROFILE) \
+		$$(grep -rl --include='test_*.py' 'importorskip("torch"' tests)
 
 test-all: $(READY) ## run all tests on all random cases
 	$(TESTS) --hypothesis-profile=full $(SLURM)
@@ -94,6 +103,16 @@ $(READY): pyproject.toml
 
 $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+# A second environment that sees all of .venv: torch is large, and all other tests do without it.
+$(VENV)/.torch: $(READY)
+	$(BIN)/python -m venv --clear --without-pip $(TORCH)
+	for lib in $(TORCH)/lib/python*/site-packages; do \
+		echo "import site; site.addsitedir('$(abspath $(VENV))/$${lib#$(TORCH)/}')" >$$lib/below.pth; done
+	$(BIN)/python -m pip --python $(TORCH)/bin/python install -qq --disable-pip-version-check torch==$(TORCH_VERSION) \
+		|| { echo "test-torch: torch $(TORCH_VERSION) could not be installed; its tests need it" >&2; exit 1; }
+	$(TORCH)/bin/python -c 'import torch'  # else its tests would be skipped
 	touch $@
 
 clean: ## remove .venv and build files

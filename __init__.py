@@ -66,6 +66,7 @@ from .solvers.trade_off import sweep_memory
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .instances.torch_import import trace
     from .results import plot
     from .solvers.build import Built, build
 
@@ -150,6 +151,7 @@ __all__ = [
     "solve",
     "sweep_memory",
     "to_networkx",
+    "trace",
     "verify",
     "verify_certificate",
 ]
@@ -191,11 +193,15 @@ def records(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use what most sessions do without: pictures, and models in one's hands."""
+    """Import on first use what most sessions do without: pictures, models in one's hands, and torch."""
     if name == "plot":
         from .results import plot
 
         return plot
+    if name == "trace":
+        from .instances.torch_import import trace
+
+        return trace
     if name in ("Built", "build"):
         from .solvers import build
 

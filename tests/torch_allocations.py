@@ -14,11 +14,16 @@ import pytest
 
 
 def measure(
-    module: Any, inputs: list[Any], targets: list[Any], loss: Callable[..., Any]
+    module: Any,
+    inputs: list[Any],
+    targets: list[Any],
+    loss: Callable[..., Any],
+    autocast: Any = None,
 ) -> tuple[int, Counter[int]]:
     """Run a training step; return the largest sum of live bytes, and the sizes of all that was allocated.
 
-    Parameters, buffers, inputs and targets are left out of both, as are empty storages.
+    Parameters, buffers, inputs and targets are left out of both, as are empty storages. The forward pass and
+    the loss run in a data type of torch, if `autocast` is one.
     """
     torch = pytest.importorskip("torch")
     from torch.multiprocessing.reductions import StorageWeakRef
@@ -52,7 +57,9 @@ def measure(
     module.train()
     hooks = [p.register_post_accumulate_grad_hook(update) for p in module.parameters()]
     with Recorder():
-        loss(module(*inputs), *targets).backward()
+        with torch.autocast("cpu", autocast, enabled=autocast is not None):
+            value = loss(module(*inputs), *targets)
+        value.backward()
     for hook in hooks:
         hook.remove()
     return max(peaks), sizes

@@ -18,15 +18,20 @@ Torch is an optional extra and slow to import: nothing here imports it before a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...models.checks import check_integer
 from ...models.errors import InstanceError
 from ...models.graph import Graph
+from ...models.machine import Machine
+from ..durations import with_durations
 from ..formats.strict_json import nearest
+from ..machines import load_machine
 from ..options import Parameter, Value, typed_options
 from .architectures import ARCHITECTURES, BATCH
+from .tracing import AUTOCAST
 from .updates import STATES
 
 if TYPE_CHECKING:
@@ -40,6 +45,10 @@ _COMMON = {
     "train": Parameter(False, "a training step: forward, backward and updates"),
     "optimizer": Parameter("sgd", "what updates the parameters in training", choices=tuple(STATES)),
     "weights": Parameter(False, "keep the bytes of weights and optimizer states"),
+    "dtype": Parameter(
+        "fp32", "data type of values and arithmetic", choices=("fp32", "tf32", "bf16", "fp16")
+    ),
+    "autocast": Parameter("none", "data type that torch.autocast computes in", choices=("none", *AUTOCAST)),
 }
 
 
@@ -67,9 +76,9 @@ def load_torch(name: str, **options: object) -> Graph:
     from .tracing import require_torch
 
     require_torch(where)
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from .fakes import FakeMode
 
-    with FakeTensorMode():
+    with FakeMode():
         example = _built(name, values, where)
     graph = _recorded(name, values, where, example).graph
     return graph if values["weights"] else graph.drop({"weight", "state"})
@@ -127,11 +136,17 @@ def checked_options(name: str, options: Mapping[str, object]) -> tuple[dict[str,
 
 def _built(name: str, values: Mapping[str, Value], where: str) -> Example:
     """Return a network and its data, where torch puts tensors now."""
+    import torch
+
     sizes = {key: value for key, value in values.items() if key in ARCHITECTURES[name].parameters}
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(getattr(torch, AUTOCAST.get(str(values["dtype"]), "float32")))
     try:
         return ARCHITECTURES[name].build({**sizes, "batch": values["batch"]})
     except InstanceError as error:
         raise InstanceError(f"instance {where!r}, {error}") from None
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _recorded(name: str, values: Mapping[str, Value], where: str, example: Example) -> Step:
@@ -143,58 +158,97 @@ def _recorded(name: str, values: Mapping[str, Value], where: str, example: Examp
         example.targets,
         example.loss if values["train"] else None,
         optimizer=str(values["optimizer"]),
+        autocast=None if values["autocast"] == "none" else str(values["autocast"]),
         name=_label(name, values),
         provenance={"source": where},
+        arithmetic="tf32" if values["dtype"] == "tf32" else "fp32",
     )
 
 
 def trace(
     module: Any,
-    inputs: Mapping[str, Any],
-    targets: Mapping[str, Any] | None = None,
+    inputs: Any = None,
+    targets: Any = None,
     loss: Callable[..., Any] | None = None,
     *,
     optimizer: str = "sgd",
-    name: str = "traced",
+    autocast: str | None = None,
+    durations: str | os.PathLike[str] | Machine | None = None,
+    name: str | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Return the graph of a training step of a torch module, or of inference if there is no loss.
 
+    The ops are those that torch runs on a CPU; casts, and what ``torch.utils.checkpoint`` computes again, are
+    ops as all others. Nothing is computed, and nothing in the module changes.
+
     Parameters
     ----------
     module
-        A ``torch.nn.Module`` on the CPU; it is left in training mode or in evaluation mode. Its computation
-        may not depend on the content of tensors. Nothing is computed, and nothing in it changes.
+        A ``torch.nn.Module``, also on the device ``meta``, a ``torch.fx.GraphModule`` or a
+        ``torch.export.ExportedProgram``. With a loss it is traced in training mode, else in evaluation mode;
+        an exported program as it was exported. Its computation may not depend on the content of tensors.
     inputs
-        Name -> tensor, the module's positional arguments in their order; only their shapes matter.
+        What the module is called with: a tensor, a tuple of arguments, or a mapping from the names of its
+        arguments. Only shapes and data types matter. None: those that an exported program or the nodes of a
+        graph state.
     targets
-        Name -> tensor, what the loss reads beside the module's output.
+        What the loss is called with beside the module's output, likewise.
     loss
         ``loss(output, *targets)`` returns a tensor of one element.
     optimizer
-        ``sgd``, ``momentum`` or ``adamw``.
+        What updates the parameters: ``sgd``, ``momentum`` or ``adamw``.
+    autocast
+        ``bf16`` or ``fp16``: forward pass and loss run under ``torch.autocast`` of that type.
+    durations
+        Machine with rates, or its name or file: ops take as long as on its device. None: as on an A100 at
+        its peak rates.
     name
-        Of the graph.
+        Of the graph; None: that of the module's class.
     provenance
         Where the module comes from (JSON values).
+
+    Returns
+    -------
+    Graph
+        Parameters, buffers and states of the optimizer have the kinds ``weight`` and ``state``:
+        ``graph.drop({"weight", "state"})`` leaves out their bytes.
 
     Raises
     ------
     InstanceError
-        If the optimizer is unknown, or no parameter gets a gradient.
+        If torch cannot trace the module with these inputs, or an argument is not what it must be; one line
+        says what torch found, and what to do.
     BackendUnavailable
         If torch is not installed.
 
     Examples
     --------
-    .. code-block:: python
-
-        x, y = torch.zeros(8, 4), torch.zeros(8, 2)
-        graph = trace(torch.nn.Linear(4, 2), {"x": x}, {"y": y}, torch.nn.functional.mse_loss)
+    >>> import torch
+    >>> import lowtide as lt
+    >>> module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    >>> lt.trace(module, torch.zeros(16, 4))
+    Graph('Sequential', 3 ops, 8 tensors)
+    >>> labels = torch.zeros(16, dtype=torch.int64)
+    >>> step = lt.trace(module, torch.zeros(16, 4), labels, torch.nn.functional.cross_entropy)
+    >>> lt.solve(lt.Peak(step)).status
+    <Status.OPTIMAL: 'optimal'>
     """
     from .recording import record
 
-    return record(module, inputs, targets, loss, optimizer=optimizer, name=name, provenance=provenance).graph
+    graph = record(
+        module,
+        inputs,
+        targets,
+        loss,
+        optimizer=optimizer,
+        autocast=autocast,
+        name=name,
+        provenance=provenance,
+    ).graph
+    if durations is None:
+        return graph
+    return with_durations(graph, durations if isinstance(durations, Machine) else load_machine(durations))
 
 
 def _label(name: str, values: Mapping[str, Value]) -> str:
@@ -203,5 +257,6 @@ def _label(name: str, values: Mapping[str, Value]) -> str:
     for key, parameter in parameters_of(name).items():
         value = values[key]
         if value != parameter.default:
-            parts.append(str(value) if isinstance(value, str) else key if value is True else f"{key}{value}")
+            plain = isinstance(value, str) and key != "autocast"
+            parts.append(str(value) if plain else key if value is True else f"{key}{value}")
     return "-".join(parts)

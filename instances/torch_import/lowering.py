@@ -73,8 +73,14 @@ class _Draft:
     inplace: tuple[tuple[Hashable, Hashable], ...] = ()
 
 
-def lower(trace: Trace, optimizer: str) -> Lowered:
-    """Return the tensors and ops of a trace; in training with the updates of an optimizer."""
+def lower(trace: Trace, optimizer: str, arithmetic: str = "fp32") -> Lowered:
+    """Return the tensors and ops of a trace; in training with the updates of an optimizer.
+
+    Parameters
+    ----------
+    arithmetic
+        Data type of the arithmetic of values of 32 bits, in ops of the trace.
+    """
     table = _tensor_table(trace)
     sums = sums_in_a_row(_after_loss(trace))
     gone = absorbed(sums)
@@ -86,7 +92,10 @@ def lower(trace: Trace, optimizer: str) -> Lowered:
             continue
         made = [s for s in storages(node) if s not in known]
         if made or overwritten(node):
-            drafts.append(_draft(node, made, sums.get(node), table))
+            draft = _draft(node, made, sums.get(node), table)
+            if draft.work.dtype == "fp32":
+                draft = replace(draft, work=replace(draft.work, dtype=arithmetic))
+            drafts.append(draft)
             known.update(made)
         else:
             views += 1
@@ -202,7 +211,7 @@ def _with_updates(drafts: Sequence[_Draft], trace: Trace, optimizer: str, table:
             kind=optimizer,
             reads=(weight, gradient, *states),
             writes=written,
-            work=Work(nbytes=moved, multiply_adds=tensors_of(node)[0].numel()),
+            work=Work(nbytes=moved, multiply_adds=tensors_of(node)[0].numel(), dtype=dtype_of(node)),
         )
         behind.setdefault(max(last_use[weight], last_use[gradient]), []).append(update)
     return [op for i, draft in enumerate(drafts) for op in (draft, *behind.get(i, ()))]

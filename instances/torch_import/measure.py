@@ -46,6 +46,7 @@ from ..formats.native import write_graph
 from ..machines.written import write_machine
 from ..spec import parse_spec
 from . import checked_options, record_torch
+from .errors import one_line_errors
 from .recording import Step
 from .tracing import require_device, require_torch
 
@@ -287,9 +288,10 @@ def _main(arguments: Sequence[str] | None) -> int:
     write_machine(measured_machine(args.device, found, cap), path, f"{found.device}, as measured{both}")
     print(path)
     for name, options in networks:
-        step = record_torch(name, seed=args.seed, device=args.device, **options)
-        path = args.out / f"{step.graph.name}.json.gz"
-        write_graph(measured_graph(step, found, cap), path)
+        with one_line_errors(f"measurement of {name}"):
+            step = record_torch(name, seed=args.seed, device=args.device, **options)
+            path = args.out / f"{step.graph.name}.json.gz"
+            write_graph(measured_graph(step, found, cap), path)
         print(path)
     return 0
 

@@ -66,7 +66,31 @@ def family(name: str, **options: Any) -> tuple[Any, list[Any], list[Any], Any]:
     return parts(found)
 
 
+class Checkpointed(nn.Module):  # type: ignore[misc,name-defined]
+    """Blocks of which torch keeps the inputs only, one within the other; one draws random numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(7, 13), nn.Linear(13, 10)
+        self.inner = nn.Sequential(nn.Linear(13, 29), nn.Tanh(), nn.Linear(29, 13), nn.Sigmoid())
+        self.outer = nn.Sequential(nn.Linear(13, 31), nn.SiLU(), nn.Linear(31, 13))
+
+    def forward(self, x: Any) -> Any:
+        x = torch.utils.checkpoint.checkpoint(self._block, self.first(x), use_reentrant=False)
+        return self.last(x)
+
+    def _block(self, x: Any) -> Any:
+        x = torch.native_dropout(self.outer(x), 0.2, True)[0]
+        return torch.utils.checkpoint.checkpoint(self.inner, x, use_reentrant=False)
+
+
 CASES = {
+    "normalized": lambda: example(
+        nn.Sequential(nn.Linear(7, 13), nn.LayerNorm(13), nn.GELU(), nn.LayerNorm(13), nn.Linear(13, 10)),
+        torch.zeros(2, 7),
+    ),
+    "checkpoints": lambda: example(Checkpointed(), torch.zeros(2, 7)),
+    "bf16": lambda: example(convolutional().bfloat16(), torch.zeros(2, 3, 8, 8, dtype=torch.bfloat16)),
     "perceptron": lambda: example(
         nn.Sequential(nn.Linear(7, 13), nn.ReLU(), nn.Linear(13, 29), nn.Tanh(), nn.Linear(29, 10)),
         torch.zeros(2, 7),
@@ -100,6 +124,18 @@ def test_the_graph_holds_what_torch_allocates(case: str) -> None:
     peak, except that torch runs the backward of a layer as a whole: its parameters' gradients wait for the
     layer's other products, and the gradient of the loss (4 bytes) waits for the end.
     """
+    check(case)
+
+
+@pytest.mark.parametrize(
+    "case", ["perceptron", "convolutional", "normalized", "branches", "checkpoints", "gpt2"]
+)
+def test_casts_of_autocast_are_as_torch_makes_them(case: str) -> None:
+    """Each weight once, although two checkpoints or layers read it; what runs again casts again."""
+    assert check(case, "bf16")["_to_copy"] > 2
+
+
+def check(case: str, autocast: str | None = None) -> Counter[str]:
     torch.manual_seed(0)
     module, inputs, targets, loss = CASES[case]()
     graph = trace(
@@ -107,8 +143,9 @@ def test_the_graph_holds_what_torch_allocates(case: str) -> None:
         {f"x{i}": x for i, x in enumerate(inputs)},
         {f"y{i}": x for i, x in enumerate(targets)},
         loss,
+        autocast=autocast,
     )
-    peak, sizes = measure(module, inputs, targets, loss)
+    peak, sizes = measure(module, inputs, targets, loss, autocast and torch.bfloat16)
     made = Counter(t.nbytes for t in graph.tensors if not t.initial and t.nbytes)
     partial_sums = sizes - made
     assert not made - sizes
@@ -118,3 +155,4 @@ def test_the_graph_holds_what_torch_allocates(case: str) -> None:
         ours = sequential_memory(computed).peak(range(len(graph.ops)))
         layers = [sum(4 * p.numel() for p in m.parameters(recurse=False)) for m in module.modules()]
         assert 0 <= peak - ours <= max(layers) + 4
+    return Counter(op.kind for op in graph.ops)

@@ -145,6 +145,50 @@ def test_a_network_by_name() -> None:
     assert found.graph == lt.load("torch:resnet18?image=32&batch=2&train=1&weights=1")
 
 
+@pytest.mark.parametrize("kind", ["autocast", "bf16", "checkpoint", "exported", "by name"])
+def test_modules_of_all_kinds(kind: str) -> None:
+    """As `lowtide.trace` takes them; torch's own step runs the module under the same autocast."""
+    torch.manual_seed(0)
+    module, rows, labels = perceptron()[0], torch.randn(16, 24), torch.arange(16) % 10
+    given: Any = module
+    if kind == "bf16":
+        given, rows = module.bfloat16(), rows.bfloat16()
+    elif kind == "checkpoint":
+        given = nn.Sequential(*module[:2], Checkpointed(module[2:4]), module[4])
+    elif kind == "exported":
+        given = torch.export.export(module, (rows,))
+    found = record(
+        given,
+        {"input": rows} if kind == "by name" else None if kind == "exported" else rows,
+        labels,
+        nn.functional.cross_entropy,
+        optimizer="adamw",
+        autocast="bf16" if kind == "autocast" else None,
+    )
+    agrees(run_plan(found, reference(found)))
+    agrees(run_plan(found, placed(found)))
+    assert (sum(op.kind == "tanh" for op in found.graph.ops) == 2) == (kind == "checkpoint")
+
+
+class Checkpointed(nn.Module):  # type: ignore[misc,name-defined]
+    """A module that runs again in the backward pass."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Any) -> Any:
+        return torch.utils.checkpoint.checkpoint(self.module, x, use_reentrant=False)
+
+
+def test_a_module_without_content_cannot_run() -> None:
+    with torch.device("meta"):
+        module = perceptron()[0]
+    found = record(module, torch.zeros(16, 24))
+    with pytest.raises(InstanceError, match=r"tensor '0.weight' .*without content, expected one on the CPU"):
+        run_plan(found, reference(found))
+
+
 def test_inference() -> None:
     torch.manual_seed(0)
     module, inputs = convolutional()
@@ -152,7 +196,7 @@ def test_inference() -> None:
     seen = Tensors(found, keep=())
     carry_out(found.graph, reference(found), seen)
     (value,) = (seen.results[t] for t, x in enumerate(found.graph.tensors) if x.kind == "output")
-    assert torch.equal(value, module(*inputs.values()))
+    assert torch.equal(value, module.eval()(*inputs.values()))
     assert run_plan(found, reference(found)).differing is None
 
 

@@ -74,7 +74,7 @@ class DiffusionUNet(nn.Module):
 
     def forward(self, images: Tensor, times: Tensor) -> Tensor:
         """Return the noise in the images at their time steps."""
-        time = nn.functional.silu(self.time(_waves(times, WIDTH)))
+        time = nn.functional.silu(self.time(_waves(times, WIDTH).to(images.dtype)))
         x = self.first(images)
         skips = [x]
         for layer in self.down:

@@ -21,6 +21,7 @@ from ....models.units import exact_bytes, format_duration
 from ...load_plan import load_plan
 from ...spec import parse_spec
 from .. import record_torch
+from ..errors import one_line_errors
 from ..tracing import require_device
 
 if TYPE_CHECKING:
@@ -56,10 +57,11 @@ def _main(arguments: Sequence[str] | None) -> int:
         raise InstanceError(
             f"{args.plan}: found a plan for {str(spec)!r}, expected one for torch:NAME?train=1"
         )
-    step = record_torch(spec.name, seed=args.seed, device=args.device, **spec.options)
     from .run import run_plan
 
-    found = run_plan(step, plan, graph, iterations=args.iterations, seed=args.seed)
+    with one_line_errors(f"run of {args.plan}"):
+        step = record_torch(spec.name, seed=args.seed, device=args.device, **spec.options)
+        found = run_plan(step, plan, graph, iterations=args.iterations, seed=args.seed)
     print(json.dumps(asdict(found)) if args.json else _text(found))
     return 0 if found.same_profile and not found.differing else 1
 

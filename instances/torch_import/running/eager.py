@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..recording import Step
 from ..storages import storages
+from ..tracing import in_mode
 from ..updates import HYPERPARAMETERS, STATES
 
 
@@ -24,16 +25,16 @@ def eager_step(step: Step, *, seed: int = 0, iterations: int = 1) -> dict[str, A
     optimizer are those behind it. Random numbers begin with the seed in each iteration. The module itself
     stays as it is.
     """
-    assert step.loss is not None
     assert step.optimizer is not None
-    module = deepcopy(step.module).to(step.device).train()
+    module = deepcopy(step.module).to(step.device)
     optimizer = _optimizer(step.optimizer, module.parameters())
-    for _ in range(iterations):
-        torch.manual_seed(seed)
-        optimizer.zero_grad(set_to_none=True)
-        loss = step.loss(module(*step.inputs.values()), *step.targets.values())
-        loss.backward()
-        optimizer.step()
+    with in_mode(module, train=True):
+        for _ in range(iterations):
+            torch.manual_seed(seed)
+            optimizer.zero_grad(set_to_none=True)
+            loss = step.loss_of(module)
+            loss.backward()
+            optimizer.step()
     trained = {name: p for name, p in module.named_parameters() if p.grad is not None}
     (output,) = (step.lowered.index[s] for node in step.trace.outputs for s in storages(node))
     return {
@@ -67,11 +68,10 @@ def eager_times(step: Step, *, iterations: int, first: int = 0, checkpointed: bo
         Run each of the module's `blocks` under ``torch.utils.checkpoint``: it keeps what goes in, and runs
         forward again in the backward pass.
     """
-    assert step.loss is not None
     assert step.optimizer is not None
     on_gpu = step.device == "cuda"
     before = torch.cuda.memory_allocated() if on_gpu else 0
-    module = deepcopy(step.module).to(step.device).train()
+    module = deepcopy(step.module).to(step.device)
     for block in blocks(module) if checkpointed else ():
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
     for parameter in module.parameters():
@@ -81,10 +81,11 @@ def eager_times(step: Step, *, iterations: int, first: int = 0, checkpointed: bo
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     times = []
-    for _ in range(first + iterations):
-        begun = _now(on_gpu)
-        step.loss(module(*step.inputs.values()), *step.targets.values()).backward()
-        times.append(_now(on_gpu) - begun)
+    with in_mode(module, train=True):
+        for _ in range(first + iterations):
+            begun = _now(on_gpu)
+            step.loss_of(module).backward()
+            times.append(_now(on_gpu) - begun)
     peak = int(torch.cuda.max_memory_allocated()) - before if on_gpu else None
     return Eager(measured_ns=int(median(times[first:])), allocated_peak=peak)
 

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from ....models.errors import InstanceError
 from ....models.graph import Graph
@@ -106,7 +107,8 @@ def run_plan(
     torch.OutOfMemoryError
         If a GPU, or the cap, is too small.
     InstanceError
-        If there are no iterations, the graphs differ, or the plan moves parts of tensors.
+        If there are no iterations, the graphs differ, the plan moves parts of tensors, or the module has none
+        that could be computed with.
     VerificationError
         If the plan breaks a rule.
     """
@@ -114,6 +116,7 @@ def run_plan(
         raise InstanceError(f"iterations: found {iterations}, expected at least 1")
     graph = step.graph if graph is None else graph
     check_same(step.graph, graph)
+    _check_content(step)
     verdict = verify(graph, plan)
     verdict.raise_if_invalid()
     gradients = {f"{name}.grad" for name in step.trace.gradients}
@@ -284,6 +287,16 @@ def _same_bits(one: Any, other: Any) -> bool:
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
     return bool(torch.equal(*(x.cpu().contiguous().flatten().view(torch.uint8) for x in (one, other))))
+
+
+def _check_content(step: Step) -> None:
+    """Raise unless what exists before the first op has bytes."""
+    for node, value in step.trace.content.items():
+        if value.device.type == "meta" or isinstance(value, FakeTensor):
+            raise InstanceError(
+                f"step {step.graph.name!r}: found tensor {step.trace.initial[node][0]!r} without content, "
+                "expected one on the CPU or a GPU (module.to_empty(device='cpu') gives memory to a module)"
+            )
 
 
 def check_same(step: Graph, graph: Graph) -> None:
