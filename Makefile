@@ -35,7 +35,7 @@ test: $(READY) ## run the fast tests in JOBS processes (default 2)
 test-slow: $(READY) ## run the slow tests, on a third of their random cases
 	$(TESTS) -m slow --hypothesis-profile=third $(SLURM)
 
-test-torch: $(VENV)/.torch ## install torch beside .venv, run the tests that need it
+test-torch: $(VENV)/.torch ## install torch beside .venv, run the tests that need it (TORCH_TESTS=: slow ones too)
 	$(BIN)/lowtide compile --quiet >/dev/null
 	$(TORCH)/bin/python -m pytest -q --numprocesses $(JOBS) -m "$(TORCH_TESTS)" --hypothesis-profile=$(PROFILE) \
 		$$(grep -rl --include='test_*.py' 'importorskip("torch"' tests)

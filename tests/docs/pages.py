@@ -66,6 +66,11 @@ def blocks(page: Path) -> Iterator[Block]:
         )
 
 
+def needs_torch(page: Path) -> bool:
+    """Return whether a page imports torch, which most machines do without."""
+    return any(block.kind == "python" and "import torch\n" in block.text for block in blocks(page))
+
+
 class Reader:
     """Somebody who follows a page, in a folder of their own."""
 

@@ -16,14 +16,16 @@ from lowtide.__main__ import build_parser
 from lowtide.instances.formats.strict_json import Field
 from lowtide.models.problems import PROBLEMS
 from lowtide.results.sweeps.experiment import KEYS
-from tests.docs.pages import PAGES, Reader, agree, blocks, edited
+from tests.docs.pages import PAGES, Reader, agree, blocks, edited, needs_torch
 
 EXPERIMENTS = PAGES.parent / "results" / "experiments"
 
 PROGRAMS = [
     page
     for page in [PAGES.parent / "README.md", PAGES.parent / "CONTRIBUTING.md", *sorted(PAGES.rglob("*.md"))]
-    if "_build" not in page.parts and any(b.file or b.kind in ("console", "python") for b in blocks(page))
+    if "_build" not in page.parts
+    and any(b.file or b.kind in ("console", "python") for b in blocks(page))
+    and not needs_torch(page)
 ]
 
 

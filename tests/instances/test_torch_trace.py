@@ -256,3 +256,93 @@ def test_what_torch_cannot_trace_is_said_in_one_line(case: str, capfd: pytest.Ca
     assert len(line) < 1.5 * LONGEST
     assert re.search(words.rpartition(" ")[2], one_line(line))  # the next step is in what the command shows
     assert capfd.readouterr().err == ""
+
+
+WIDTH, KEYS, HIDDEN, WORDS, TOKENS = 2048, 512, 8192, 128256, 8
+"""Of one layer of Llama 3.2 1B, and a sequence."""
+
+
+def llama_in_onnx(path: Path) -> None:
+    """Write that layer without positions and norms, whose weights are vectors; the file has no weights."""
+    onnx = pytest.importorskip("onnx")
+    helper, proto = onnx.helper, onnx.TensorProto
+    nodes, weights = [], []
+
+    def weight(name: str, *dims: int) -> str:
+        tensor = proto(name=name, data_type=proto.FLOAT, dims=dims, data_location=proto.EXTERNAL)
+        tensor.external_data.add(key="location", value="weights.bin")
+        weights.append(tensor)
+        return name
+
+    def op(kind: str, *reads: str, **attributes: Any) -> str:
+        nodes.append(helper.make_node(kind, [*reads], [f"{kind}{len(nodes)}"], **attributes))
+        return f"{kind}{len(nodes) - 1}"
+
+    def reshaped(x: str, *dims: int) -> str:
+        name = f"shape{len(nodes)}"
+        weights.append(helper.make_tensor(name, proto.INT64, [len(dims)], dims))
+        return op("Reshape", x, name)
+
+    def heads(x: str, name: str, width: int) -> str:
+        rows = op("MatMul", x, weight(name, WIDTH, width))
+        return reshaped(op("Transpose", reshaped(rows, TOKENS, 8, width // 8), perm=[1, 0, 2]), 8, -1, 64)
+
+    x = op("Gather", weight("table", WORDS, WIDTH), "tokens")
+    query, keys, values = heads(x, "q", WIDTH), heads(x, "k", KEYS), heads(x, "v", KEYS)
+    scores = op("Softmax", op("MatMul", query, op("Transpose", keys, perm=[0, 2, 1])))
+    mixed = reshaped(op("Transpose", op("MatMul", scores, values), perm=[1, 0, 2]), TOKENS, WIDTH)
+    x = op("Add", x, op("MatMul", mixed, weight("o", WIDTH, WIDTH)))
+    gate, up = (op("MatMul", x, weight(name, WIDTH, HIDDEN)) for name in ("gate", "up"))
+    product = op("Mul", op("Mul", gate, op("Sigmoid", gate)), up)
+    x = op("Add", x, op("MatMul", product, weight("down", HIDDEN, WIDTH)))
+    logits = op("Gemm", x, "table", transB=1)
+    given = helper.make_tensor_value_info("tokens", proto.INT64, [TOKENS])
+    made = helper.make_tensor_value_info(logits, proto.FLOAT, [TOKENS, WORDS])
+    model = helper.make_model(helper.make_graph(nodes, "llama", [given], [made], weights))
+    path.write_bytes(model.SerializeToString())
+
+
+def test_one_network_has_the_same_bytes_from_torch_onnx_and_the_generator(tmp_path: Path) -> None:
+    """Matrices, the products with them, and their gradients; norms, positions and attention are cut otherwise."""
+    llama_in_onnx(tmp_path / "llama.onnx")
+    options = f"seq={TOKENS}&layers=1"
+    graphs = {
+        "onnx": lt.load(tmp_path / "llama.onnx", dtype="bf16", weights=1),
+        "torch": lt.load(f"torch:llama_1b?{options}&dtype=bf16&weights=1&train=1"),
+        "gen:llm": lt.load(f"gen:llm?model=llama-3.2-1b&{options}&batch=1"),
+    }
+    large = 2 * KEYS * WIDTH
+
+    def weights(graph: lt.Graph) -> Counter[int]:
+        return Counter(x.nbytes for x in graph.tensors if x.kind == "weight" and x.nbytes >= large)
+
+    def products(graph: lt.Graph) -> Counter[tuple[int, int]]:
+        """Count (bytes of the matrix, bytes of the result) of the ops that read one in the forward pass."""
+        kinds = {"Gather", "MatMul", "Gemm", "Linear", "embedding", "mm"}
+        end = next(
+            (i for i, op in enumerate(graph.ops) if op.kind in ("CrossEntropy", "nll_loss_forward")), None
+        )
+        return Counter(
+            (graph.tensors[t].nbytes, graph.tensors[op.writes[0]].nbytes)
+            for op in graph.ops[:end]
+            for t in op.reads
+            if op.kind in kinds and graph.tensors[t].kind == "weight" and graph.tensors[t].nbytes >= large
+        )
+
+    matrices = {2 * WORDS * WIDTH: 1, 2 * WIDTH * WIDTH: 2, 2 * KEYS * WIDTH: 2, 2 * HIDDEN * WIDTH: 3}
+    rows = 2 * TOKENS
+    for name, graph in graphs.items():
+        assert weights(graph) == matrices, name
+        assert products(graph) == {
+            (2 * WORDS * WIDTH, rows * WIDTH): 1,
+            (2 * WORDS * WIDTH, rows * WORDS): 1,
+            (2 * WIDTH * WIDTH, rows * WIDTH): 2,
+            (2 * KEYS * WIDTH, rows * KEYS): 2,
+            (2 * HIDDEN * WIDTH, rows * HIDDEN): 2,
+            (2 * HIDDEN * WIDTH, rows * WIDTH): 1,
+        }, name
+    for name in ("torch", "gen:llm"):
+        ends = Counter(
+            x.nbytes for x in graphs[name].tensors if x.name.endswith(".grad") and x.nbytes >= large
+        )
+        assert ends == matrices, name
