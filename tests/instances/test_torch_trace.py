@@ -266,7 +266,8 @@ def llama_in_onnx(path: Path) -> None:
     """Write that layer without positions and norms, whose weights are vectors; the file has no weights."""
     onnx = pytest.importorskip("onnx")
     helper, proto = onnx.helper, onnx.TensorProto
-    nodes, weights = [], []
+    nodes: list[Any] = []
+    weights: list[Any] = []
 
     def weight(name: str, *dims: int) -> str:
         tensor = proto(name=name, data_type=proto.FLOAT, dims=dims, data_location=proto.EXTERNAL)
@@ -303,7 +304,7 @@ def llama_in_onnx(path: Path) -> None:
 
 
 def test_one_network_has_the_same_bytes_from_torch_onnx_and_the_generator(tmp_path: Path) -> None:
-    """Matrices, the products with them, and their gradients; norms, positions and attention are cut otherwise."""
+    """Matrices, the products with them, and their gradients; norms, positions, attention differ."""
     llama_in_onnx(tmp_path / "llama.onnx")
     options = f"seq={TOKENS}&layers=1"
     graphs = {
