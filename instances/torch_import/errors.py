@@ -81,6 +81,6 @@ def described(error: Exception, where: str) -> str:
     frames = [x for x in traceback.extract_tb(error.__traceback__) if not x.filename.startswith(own)]
     place = f", {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     name = type(error).__name__
-    told = one_line(str(error).strip().split("\n")[0])
+    text = one_line(str(error).strip().split("\n")[0])
     step = next(step for pattern, step in ADVICE if re.search(pattern, f"{name}: {error}"))
-    return f"{where}{place}: found {name} of torch ({told[:150].rstrip('. ')}), {step}"
+    return f"{where}{place}: found {name} of torch ({text[:150].rstrip('. ')}), {step}"
