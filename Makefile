@@ -8,7 +8,6 @@ JOBS   ?= 2
 TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
 # Of random cases: `full` are all of them, `third` every third one, `fast` an eighth (tests/effort.py).
 PROFILE ?= fast
-# `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu` spares the libraries of CUDA (5 GB).
 TORCH         := $(VENV)/torch
 TORCH_VERSION ?= 2.13.0
 TORCH_TESTS   ?= not slow
