@@ -17,10 +17,10 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
    parts of the time. But parts come before these that have not had their estimate, the least one first,
    where it is no more than half (`PIECE`) of what is left, or, where no part improves, than all of it; what
    cannot be paused has up to twice (`AGAIN`) the estimate. Later that gets half of what is left in one piece,
-   unless it is too little; and again only with twice the time. What can be paused is begun only if what is
-   left is a tenth of its estimate. Where no other part can use what is left, one has all of that whose
-   estimate is larger. A part that said long before the end of its turn that its time was too short is not
-   begun again.
+   unless it is too little, or an estimate of more while a part improves; and again only with twice the time.
+   What can be paused is begun only if what is left is a tenth of its estimate. Where no other part can use
+   what is left, one has all of that whose estimate is larger. A part that said long before the end of its
+   turn that its time was too short is not begun again.
 
 Without a limit each part runs to its end, the cheapest estimate first: the result depends on nothing but the
 question.
@@ -163,9 +163,9 @@ def _next(
     works: Sequence[_Work], left: float, early: float, rested_little: bool
 ) -> tuple[_Work, bool, float]:
     """Return whose turn it is, whether its last one changed nothing, and the seconds of this one."""
-    others = [w for w in works if w.rate <= 0]
     best = max((w for w in works if w.rate > 0), key=lambda w: (w.rate, -w.number), default=None)
     most = left if best is None else left / PIECE
+    others = [w for w in works if w.rate <= 0 and (w.part.pauses or w.estimate <= most)]
     waiting = [w for w in others if w.used < w.estimate <= most]
     soonest = min(waiting, key=lambda w: (w.estimate, w.number), default=None)
     least = soonest or min(others, key=lambda w: w.waits_longest, default=None)

@@ -14,9 +14,9 @@ _MOST_NODES = 500
 """Of the branch and bound before the MILP, where there is no time limit: what it does not prove by then it
 rarely does soon."""
 
-EVENTS_PER_SECOND = 5_000
+EVENTS_PER_SECOND, BRANCHED_PER_SECOND = 5_000, 20_000
 """Ops and tensors in whose MILP HiGHS bounds anything within a second: 2,000 to 20,000 (experiment
-``auto_against_parts``)."""
+``auto_against_parts``); and those in which a branch betters the flow."""
 
 
 def solve_milp(problem: ParallelMemory, context: Context) -> Outcome:
@@ -44,14 +44,27 @@ def _branch(problem: ParallelMemory, context: Context) -> Outcome:
     return Outcome(reason="time" if nodes is None or context.expired else None)
 
 
-def _seconds(problem: ParallelMemory) -> float:
-    return (len(problem.graph.ops) + len(problem.graph.tensors)) / EVENTS_PER_SECOND
+def _events(problem: ParallelMemory) -> int:
+    return len(problem.graph.ops) + len(problem.graph.tensors)
+
+
+def _seconds_of_branch(problem: ParallelMemory) -> float:
+    return _events(problem) / BRANCHED_PER_SECOND
+
+
+def _seconds_of_milp(problem: ParallelMemory) -> float:
+    return _events(problem) / EVENTS_PER_SECOND
 
 
 PARTS = (
     Part(name="flow", run=solve_flow, first=True),
-    Part(name="branch", run=_branch),
-    Part(name="milp", run=solve_milp, seconds=_seconds, pauses=False),
+    Part(name="branch", run=_branch, seconds=_seconds_of_branch),
+    Part(
+        name="milp",
+        run=solve_milp,
+        seconds=_seconds_of_milp,
+        pauses=False,
+    ),
 )
 
 
