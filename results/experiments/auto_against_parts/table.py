@@ -240,10 +240,30 @@ TABLE = TableSpec(
 )
 
 
+WORSE = TableSpec(
+    (
+        *(Column("problem"), Column("question", lambda row: f"`{row['spec']}`"), Column("limit", kind=",")),
+        Column("auto", kind=",d"),
+        Column("a third", "third", ",d"),
+        Column("by", lambda row: f"`{row['best third']}`"),
+        Column("all", "whole", ",d"),
+        Column("of", lambda row: f"`{row['best whole']}`"),
+        Column("bound", "auto bound", ",d"),
+        Column("best bound", "bound", ",d"),
+        Column("its method", lambda row: f"`{row['best bound']}`"),
+    )
+)
+
+
+def _is_worse(row: Row) -> bool:
+    return bool(row["behind third"] > TOLERANCE or max(row["behind whole"], row["behind bound"]) > MOST)
+
+
 def text(table: list[Row]) -> Fields:
-    """Return by problem and limit how often `auto` is behind, and by how much at most."""
+    """Return by problem and limit how often `auto` is behind, by how much at most, and those rows."""
     return {
         "table": TABLE.of(table),
+        "worse": WORSE.of([row for row in table if _is_worse(row)]),
         "thirds": sum(row["behind third"] <= TOLERANCE for row in table),
         "wholes": sum(row["behind whole"] <= TOLERANCE for row in table),
         "limits": ", ".join(str(limit) for limit in sorted({row["limit"] for row in table})),
