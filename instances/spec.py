@@ -51,6 +51,9 @@ def parse_spec(spec: str | os.PathLike[str]) -> Spec:
     if os.path.exists(spec):
         return Spec("path", spec)
     head, _, query = spec.partition("?")
+    if match := re.search(r"&\w+=", head):
+        corrected = f"{head[: match.start()]}?{spec[match.start() + 1 :]}"
+        raise InstanceError(f"instance {spec!r}: found no ? before the first option, expected {corrected!r}")
     scheme, name = "path", head
     # One letter before the colon is a drive, not a scheme.
     if match := re.match(r"([A-Za-z][\w+-]+):", head):

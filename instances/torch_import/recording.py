@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...models.errors import InstanceError
@@ -37,13 +37,13 @@ class Step:
     """
 
     graph: Graph
-    trace: Trace
-    lowered: Lowered
+    trace: Trace = field(repr=False)
+    lowered: Lowered = field(repr=False)
     optimizer: str | None
-    module: Any
-    inputs: Call
-    targets: Call
-    loss: Callable[..., Any] | None
+    module: Any = field(repr=False)
+    inputs: Call = field(repr=False)
+    targets: Call = field(repr=False)
+    loss: Callable[..., Any] | None = field(repr=False)
     device: str = "cpu"
     autocast: str | None = None
 

@@ -50,6 +50,7 @@ BAD = {
     "catalog:diamond": "unknown scheme 'catalog', did you mean catalogue?",
     "ftp:x": "unknown scheme 'ftp', expected one of catalogue, dnn-partitioning, dot, g10, gen, graphml, ios",
     "gen:": "instance 'gen:': found no name, expected one",
+    "model.onnx&batch=8&train=1": "found no ? before the first option, expected 'model.onnx?batch=8&train=1'",
     "": "instance '': found no name, expected one",
     "gen:chian": "found unknown family 'chian', did you mean chain or skipchain or taped-chain?",
     "gen:chain?n": "found option 'n', expected KEY=VALUE",
