@@ -110,18 +110,16 @@ def is_buffers(name: str) -> bool:
 
 
 def load_buffers_entry(name: str) -> Buffers:
-    """Return a bundled set of buffers.
+    """Return a bundled set of buffers: `is_buffers` is true of its name.
 
     Raises
     ------
     InstanceError
-        If there is none of that name, or its hash is not the one that the catalogue states.
+        If its hash is not the one that the catalogue states.
     """
     from ..formats.minimalloc_csv import read_csv
 
     entry = _entry(name)
-    if not entry.is_buffers:
-        raise InstanceError(f"instance 'catalogue:{name}': found a graph, expected a set of buffers")
     buffers = _read(entry, read_csv)
     _check(entry, buffers.sha256)
     return buffers
