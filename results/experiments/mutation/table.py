@@ -200,7 +200,9 @@ def tests_of(file: str) -> list[str]:
             rank = 3
         elif folder[:1] == ("solvers",) and served.intersection(folder):
             rank = 4
-        elif folder == path.parts[:1] or (problem and where.name == "test_every_constraint_matters.py"):
+        elif folder == path.parts[:1] or (
+            problem and (folder == ("solvers",) or where.name == "test_every_constraint_matters.py")
+        ):
             rank = 5
         else:
             continue
