@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lowtide import Plan, load
 from lowtide.instances import read_plan, write_graph
-from tests.commands import answer, within
+from lowtide.solvers.engines import compilation
+from lowtide.solvers.engines.compilation import Compilation
+from tests.commands import answer, refused, within
 
 RECORD = {
     "instance",
@@ -54,6 +57,38 @@ def test_list_has_problems_methods_and_instances(tmp_path: Path) -> None:
 
 def test_list_of_one_thing_has_nothing_else(tmp_path: Path) -> None:
     assert list(answer("list", "methods", cwd=tmp_path)) == ["methods"]
+
+
+def test_compile_says_what_was_compiled_and_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+
+    def compile_all(*, jobs: int | None, progress: Callable[[str], None]) -> Compilation:
+        asked.append(jobs)
+        progress("compiling 2 kernels (once)")
+        some = (("z.slow", 12.3456), ("a.quick", 0.5)) if jobs == 1 else ()
+        return Compilation(folder=Path("/kept"), compiled=some, present=("m.there",), seconds=13.0004)
+
+    monkeypatch.setattr(compilation, "compile_all", compile_all)
+    said = within("compile", "--jobs", "1", cwd=tmp_path)
+    assert said.returncode == 0
+    assert said.stdout.splitlines() == [
+        "",
+        "kernel   seconds",
+        "a.quick      0.5",
+        "z.slow      12.3",
+        "2 kernels compiled in 13.0 s, 1 were there: /kept",
+    ]
+    assert within("compile", "--quiet", cwd=tmp_path).stdout.splitlines() == [
+        "0 kernels compiled in 13.0 s, 1 were there: /kept"
+    ]
+    assert answer("compile", "--jobs", "1", cwd=tmp_path) == {
+        "folder": "/kept",
+        "compiled": [{"kernel": "z.slow", "seconds": 12.346}, {"kernel": "a.quick", "seconds": 0.5}],
+        "present": ["m.there"],
+        "seconds": 13.0,
+    }
+    assert asked == [1, None, 1]
+    assert "--jobs: found '0'" in refused("compile", "--jobs", "0", cwd=tmp_path)
 
 
 def test_list_for_people_is_aligned(tmp_path: Path) -> None:

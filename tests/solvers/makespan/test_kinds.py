@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.makespan.data import makespan_data
+from lowtide.formulations.makespan import ticks_milp
+from lowtide.formulations.makespan.data import in_ticks, makespan_data
 from lowtide.solvers.makespan.bounds.bounds import critical_path, load, memory_area
 from lowtide.solvers.makespan.bounds.core import core_problem
 from lowtide.solvers.makespan.lists.layout import shop_of
@@ -48,6 +49,31 @@ def test_milp_equals_exhaustive_search(problem_of: Callable[[int], lt.Makespan],
         result = lt.solve(problem, "milp", threads=1, options={"start": start})
         expected = ("infeasible", None) if best is None else ("optimal", best)
         assert (result.status, result.objective) == expected, f"seed {seed}: {result.detail}"
+
+
+@pytest.mark.parametrize("problem_of", [problem_with_kinds, problem_of_identical])
+def test_milp_holds_the_fastest_schedule(problem_of: Callable[[int], lt.Makespan]) -> None:
+    """As a hint it is a point of the model with its makespan, also where that is known as a bound."""
+    import pyomo.environ as pyo
+
+    shared = 0
+    for seed in range(700, 708):
+        problem = problem_of(seed)
+        best = lt.solve(problem, "cpsat", threads=1)
+        if best.plan is None or best.objective is None:
+            continue
+        data, answer = makespan_data(problem), problem.read(best.plan)
+        least = best.objective // data.tick
+        left = seed % 3  # ticks behind its end
+        built = ticks_milp.build(data, horizon=least + left, lower=least, hint=in_ticks(data, answer))
+        assert [x.ub for x in built.model.done.values()] == [0] * least + [1] * left
+        assert all(x.lb <= x.value <= x.ub for x in built.model.component_data_objects(pyo.Var))
+        rows = [*built.model.component_data_objects(pyo.Constraint)]
+        assert min(min(row.lslack(), row.uslack()) for row in rows) >= 0
+        assert pyo.value(built.model.objective) == least
+        assert ticks_milp.decode(built, pyo.value) == tuple(answer)
+        shared += len(built.deaths)
+    assert shared > 0
 
 
 def test_milp_refuses_too_many_ticks() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.partition import stages_milp
 from lowtide.formulations.partition.data import partition_data
 from lowtide.formulations.partition.stages_milp import empty, memories
 from lowtide.instances import load_problem
@@ -137,6 +138,38 @@ def test_models_find_what_exhaustive_search_finds() -> None:
             result = lt.solve(problem, method, threads=1)
             assert (result.objective, result.bound) == (expected, expected), (seed, method, result.detail)
             assert result.status == ("infeasible" if expected is None else "optimal"), (seed, method)
+
+
+def test_the_best_split_is_a_point_of_the_model() -> None:
+    """As a hint it satisfies all rows with its own load, and is read back."""
+    import pyomo.environ as pyo
+
+    seen = set()
+    for seed in range(12):
+        problem = random_partition(seed, most_ops=4)
+        problem = replace(problem, schedule="none", recompute="none", replicate=1)
+        problem = replace(problem, contiguous=seed % 3 > 0, objective="time" if seed % 2 else "load")
+        result = lt.solve(problem, "ideals" if problem.contiguous else "milp", threads=1)
+        if result.plan is None:
+            continue
+        built = stages_milp.build(problem, hint=problem.read(result.plan))
+        assert all(x.lb <= x.value <= x.ub for x in built.variables.values())
+        assert min(row.lslack() for row in built.model.rows.values()) >= 0
+        assert pyo.value(built.model.objective) == result.objective
+        split = stages_milp.decode(built, pyo.value)
+        assert split is not None
+        assert problem.evaluate(split) == result.objective
+        seen.add((problem.contiguous, problem.objective, problem.memory is None, len(split.kinds) > 1))
+    assert len(seen) >= 5
+
+
+@pytest.mark.parametrize(("contiguous", "least"), [(True, 6), (False, 4)])
+@pytest.mark.parametrize("method", ["milp", "cpsat"])
+def test_only_stages_in_any_order_take_both_ends_of_a_chain(
+    method: str, contiguous: bool, least: int
+) -> None:
+    problem = lt.Partition(line((2, 4, 2)), 2, contiguous=contiguous)
+    assert lt.solve(problem, method, threads=1).objective == least
 
 
 def test_rows_of_memory_do_not_grow_with_its_unit() -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.model import BuildTimeout
 from lowtide.formulations.pipeline import joint_bound as bounds
 from lowtide.formulations.pipeline.joint_bound import joint_bound
-from lowtide.models.derived.layers import Choice, Joint
+from lowtide.models.derived.layers import Choice, Joint, Layer, Way
 from lowtide.models.derived.training_layers import training_layers
 from lowtide.solvers.pipeline import joint
 from lowtide.solvers.pipeline.joint import joint_plan, pipeline_for
@@ -70,6 +71,24 @@ def test_bounds_that_a_schedule_reaches(seed: int, three: bool, bound: int) -> N
     problems = (pipeline_for(asked, stages) for stages in every(asked))
     values = (least(problem) for problem in problems if problem.impossible() is None)
     assert next((value for value in values if value is not None and value <= bound), None) == bound
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_a_micro_batch_alone_goes_to_the_last_stage_and_back(devices: int) -> None:
+    """F and the quickest B of each layer, and a message to and fro between stages: nothing else waits."""
+    keep = Way(name="keep", backward=9, weight=0, activation=1, kept=0, buffer=0)
+    layer = Layer(
+        name="x", forward=5, states=1, input=1, again=5, stash=0, ways=(keep, replace(keep, backward=7))
+    )
+    asked = Joint(layers=(layer,) * 3, devices=devices, micro=1, memory=None, latency_ns=4)
+    alone = 3 * (5 + 7) + 2 * (devices - 1) * 4
+    assert joint_bound(asked, 10**6) == joint_bound(replace(asked, memory=10**3), 10**6) == alone
+    assert joint_bound(asked, alone - 1) == alone - 1  # nobody asks beyond
+
+    def expired() -> None:
+        raise BuildTimeout
+
+    assert joint_bound(asked, 10**6, expired) == alone
 
 
 def larger(seed: int) -> Joint:
