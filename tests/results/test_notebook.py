@@ -162,12 +162,32 @@ def test_machine_shows_tiers_processors_and_channels() -> None:
         "gpu3 → host 11.18 GiB/s none",
     ):
         assert part in text
+    assert len(re.findall("<td[^>]*right", html)) == 5 + 2 * 8  # capacities; rates and latencies
     slow = "45 µs"
     assert slow in words(load_machine("a100-40g-pcie3-45us")._repr_html_())
     kinds = [f"<b>{k}" for k in range(14)]
-    many = words(Machine.single(kinds=kinds)._repr_html_())
-    assert "<b>110" in many
-    assert "… 2 more" in many
+    html = Machine.single(kinds=kinds)._repr_html_()
+    assert "<b>110" in words(html)
+    assert "… 2 more" in words(html)
+    svg = ElementTree.fromstring(html).find("{*}svg")
+    assert svg is not None
+    *above, tier = (
+        [float(box.attrib[k]) for k in ("x", "y", "width", "height")]
+        for box in svg.iter()
+        if "rx" in box.attrib
+    )
+    centre, ends = tier[0] + tier[2] / 2, [tier[1], *(box[1] for box in above)]
+    assert len(above) == 13
+    for (x, y, width, height), end in zip(above, ends, strict=False):  # each above the one before
+        assert tier[0] < x == centre - width / 2
+        assert 0 < y < y + height < end
+    texts = [text.attrib for text in svg.iter() if "text-anchor" in text.attrib]
+    assert {float(text["x"]) for text in texts} == {centre}
+    for _, y, _, height in (*above, tier):
+        assert sum(y < float(text["y"]) < y + height for text in texts) == 1 + (y == tier[1])
+    (line,) = (path.attrib["d"] for path in svg.iter() if "d" in path.attrib)
+    assert line == f"M{centre:g} {above[0][1] + above[0][3]:g}L{centre:g} {tier[1]:g}"
+    assert tier[0] + tier[2] <= float(svg.attrib["width"])
 
 
 def test_buffers_show_their_load_or_their_addresses() -> None:

@@ -10,16 +10,21 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jinja2")
 
 from lowtide.__main__ import main
+from lowtide.models.derived.profile import MemoryProfile
 from lowtide.models.errors import BackendUnavailable, UsageError
 from lowtide.results.reports.report import report_html
 from lowtide.results.reports.report_charts import (
+    HEIGHT,
     SPARK_HEIGHT,
+    WIDTH,
     Axis,
+    memory_chart,
     own_gaps,
     sparkline,
     time_axis,
@@ -326,6 +331,42 @@ def test_sparkline_runs_from_whole_gap_at_the_top_to_none_on_the_base_line(
     trace: list[list[Any]], path: str
 ) -> None:
     assert sparkline(own_gaps(trace), 1.0, Axis(0.01, 1, log=True)) == path
+
+
+def profile_of(*total: int) -> MemoryProfile:
+    """Return so many bytes of activations in each ns."""
+    held = np.array(total)
+    return MemoryProfile("t", np.arange(len(total) + 1), {"activation": held}, held)
+
+
+@pytest.mark.parametrize(
+    ("bound", "levels", "said"),
+    [
+        (None, ["peak"], ["peak, 12 B"]),
+        (12, ["peak"], ["peak = bound, 12 B"]),
+        (7, ["peak", "bound"], ["peak, 12 B", "bound, 7 B"]),
+    ],
+)
+def test_a_memory_chart_has_a_line_for_the_peak_and_one_for_a_lower_bound(
+    bound: int | None, levels: list[str], said: list[str]
+) -> None:
+    memory = profile_of(12, 5)
+    chart = memory_chart("x", memory, reference=memory, bound=bound, counts_ops=True, kinds=["activation"])
+    assert "line reference" not in dict(chart.paths)
+    lines = [(style, path) for style, path in chart.paths if "level" in style]
+    assert [style for style, _ in lines] == [f"line level-{name}" for name in levels]
+    assert all(path.endswith(f"H{WIDTH}") for _, path in lines)
+    assert [name for name, style in chart.legend if "level" in style] == said
+
+
+def test_a_memory_chart_shows_another_reference_order_in_steps() -> None:
+    memory = profile_of(9, 5)
+    for total in ((3, 12), (12, 3)):
+        other = profile_of(*total)
+        chart = memory_chart("x", memory, reference=other, bound=None, counts_ops=True, kinds=["activation"])
+        first, second = (round(HEIGHT * (1 - n / (12 * 1.04))) for n in total)
+        assert dict(chart.paths)["line reference"] == f"M0 {first}H{WIDTH // 2}V{second}H{WIDTH}"
+        assert ("reference order, 12 B", "line reference") in chart.legend
 
 
 def test_axes_have_round_ticks_within_them() -> None:

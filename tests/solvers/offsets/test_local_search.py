@@ -92,6 +92,19 @@ def test_squeezing_keeps_every_rule(seed: int) -> None:
             assert not verify_allocation(Buffers(buffers=rest, inplace=pairs), answer).violations
 
 
+@pytest.mark.parametrize("target", [5, 50])
+@pytest.mark.parametrize("offset", [0, 8])
+def test_squeezing_leaves_fixed_buffers_where_they_are(offset: int, target: int) -> None:
+    """Neither do others take their place nor do they move at random after each step, as those in place do."""
+    free = [Buffer(id=str(k), lower=0, upper=9, size=4) for k in range(4)]
+    fixed = Buffer(id="fixed", lower=0, upper=9, size=4, offset=offset)
+    (data,) = offsets_data(Buffers(buffers=(*free[:2], fixed, *free[2:])))
+    for seed in range(6):
+        found, left = squeezed(data, np.where(data.fixed < 0, OUT, data.fixed), target, 100, seed)
+        assert left == 0
+        assert found[data.fixed >= 0].tolist() == [offset // data.unit]
+
+
 def tiling(rng: Random, height: int, steps: int) -> Buffers:
     """Return buffers that fill a rectangle without waste, so that its height is the least."""
     found: list[Buffer] = []
