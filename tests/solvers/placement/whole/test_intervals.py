@@ -81,6 +81,29 @@ def test_every_plan_is_a_point_of_the_windows(
     assert solver.solve(built.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
 
 
+@pytest.mark.parametrize(
+    ("seed", "method", "met"),
+    [(5, "serial", False), (644, "belady", False), (795, "belady", True)],
+)
+def test_windows_reach_into_the_next_iteration(seed: int, method: str, met: bool) -> None:
+    """No plan of a period is below their bound, and where a plan meets it, it is no lower."""
+    from ortools.sat.python import cp_model
+
+    problem = replace(random_placement(seed, ops=4), whole=True)
+    assert problem.periodic
+    found = plan_by(problem, method)
+    assert found is not None
+    best = problem.evaluate(found)
+    data = state_data(problem, modes=True)
+    built = windows_cpsat.build(data, best)
+    assert any(c >= 2 * data.n for some in built.within for c in some)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(built.model) == cp_model.OPTIMAL
+    assert data.ideal < solver.objective_value <= best
+    assert (solver.objective_value == best) == met
+
+
 def test_windows_let_workspaces_of_modes_be_where_tier_0_has_no_limit() -> None:
     from ortools.sat.python import cp_model
 
