@@ -14,7 +14,7 @@ import lowtide as lt
 from lowtide.formulations.model import BuildTimeout
 from lowtide.formulations.pipeline import joint_bound as bounds
 from lowtide.formulations.pipeline.joint_bound import joint_bound
-from lowtide.models.derived.layers import Choice, Joint, Layer, Way
+from lowtide.models.derived.layers import Choice, Joint, Layer, Retention
 from lowtide.models.derived.training_layers import training_layers
 from lowtide.solvers.pipeline import joint
 from lowtide.solvers.pipeline.joint import joint_plan, pipeline_for
@@ -76,7 +76,7 @@ def test_bounds_that_a_schedule_reaches(seed: int, three: bool, bound: int) -> N
 @pytest.mark.parametrize("devices", [1, 2, 3])
 def test_a_micro_batch_alone_goes_to_the_last_stage_and_back(devices: int) -> None:
     """F and the quickest B of each layer, and a message to and fro between stages: nothing else waits."""
-    keep = Way(name="keep", backward=9, weight=0, activation=1, kept=0, buffer=0)
+    keep = Retention(name="keep", backward=9, weight=0, activation=1, kept=0, buffer=0)
     layer = Layer(
         name="x", forward=5, states=1, input=1, again=5, stash=0, ways=(keep, replace(keep, backward=7))
     )
