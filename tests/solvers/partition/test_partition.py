@@ -56,6 +56,32 @@ def test_what_replicas_make_again_is_not_exchanged() -> None:
         assert (result.objective, result.bound) == (expected, expected), seed
 
 
+@pytest.mark.parametrize(
+    ("replicate", "sync", "load"),
+    [(1, 3 * 10**9, 100), (2, 3 * 10**9, 70), (3, 3 * 10**9, 52), (2, None, 50)],
+)
+def test_replicas_take_turns_and_exchange_gradients(replicate: int, sync: int | None, load: int) -> None:
+    """Of r replicas of 100 ns, in all 4 (r - 1) / r times 60 bytes at 3 bytes a ns: 40 ns and 54 ns more."""
+    g = lt.GraphBuilder()
+    g.op("o", reads=[g.tensor("w", 60, initial=True, final=True)], duration=100)
+    problem = lt.Partition(g.build(), 3, replicate=replicate, sync=sync)
+    result = lt.solve(problem, "ideals", threads=1)
+    assert (result.objective, result.bound) == (load, load)
+
+
+@pytest.mark.parametrize(("nbytes", "load"), [(140, 147), (180, 150)])
+def test_stages_are_replicated_if_the_exchange_is_worth_it(nbytes: int, load: int) -> None:
+    """In turns two devices take 100 ns and half of 2/3 ns a byte; a stage for each op takes 150 ns."""
+    g = lt.GraphBuilder()
+    g.op(
+        "a", reads=[g.tensor("w", nbytes, initial=True, final=True)], writes=[g.tensor("x", 1)], duration=150
+    )
+    g.op("b", reads=["x"], duration=50)
+    problem = lt.Partition(g.build(), 2, replicate=2, sync=3 * 10**9)
+    result = lt.solve(problem, "ideals", threads=1)
+    assert (result.objective, result.bound) == (load, load)
+
+
 def test_classes_that_share_ops_are_one() -> None:
     """Ops 2 and 3 are in a class with forward op 0, though not with it alone: neither has to go back."""
     g = lt.GraphBuilder()
