@@ -199,24 +199,32 @@ def budgets(
 
 
 def way_within(block: BlockGraph, saved: int, peak: int, context: Context, seconds: float) -> BlockRun | None:
-    """Return the best way that a program finds within two budgets, None if it finds none."""
+    """Return the best way that a program finds within two budgets, None if it finds none.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the solver took Ctrl-C for its own.
+    """
     problem = block.problem(saved, peak)
     if problem.impossible() is not None:
         return None
     inner = context.inner(problem, seconds, "block: ")
-    data = first_bound(problem, inner)
+    data, outcome = first_bound(problem, inner), Outcome()
     if data is not None and context.options["programs"] == "checkmate":
         until = inner.elapsed() + inner.remaining() / 2
         offer_heuristics(inner, data, lambda: inner.elapsed() >= until)
         if not inner.closed:
-            solve_stages(problem, data, inner, None)
+            outcome = solve_stages(problem, data, inner, None)
     elif data is not None:
-        _save_and_anneal(block, data, inner)
+        outcome = _save_and_anneal(block, data, inner)
+    if outcome.reason == "interrupted":
+        raise KeyboardInterrupt
     runs = known_runs(inner)
     return None if runs is None else way_of(block, runs)
 
 
-def _save_and_anneal(block: BlockGraph, data: RecomputeData, inner: Context) -> None:
+def _save_and_anneal(block: BlockGraph, data: RecomputeData, inner: Context) -> Outcome:
     """Offer what the program of one moment says to save, at the rest, and what annealing makes of it."""
     start = list(range(data.n))
 
@@ -228,6 +236,7 @@ def _save_and_anneal(block: BlockGraph, data: RecomputeData, inner: Context) -> 
     outcome = raise_moments(data, inner, moments, inner.remaining(), on_path=take)
     if not outcome.infeasible and outcome.reason not in STOPPED:
         offer_annealed(inner, data, lambda: False, start=start)
+    return outcome
 
 
 def _stages(

@@ -198,7 +198,7 @@ def test_an_interrupted_step_is_the_last_one(monkeypatch: pytest.MonkeyPatch) ->
         return Outcome(reason="interrupted")
 
     monkeypatch.setattr("lowtide.solvers.engines.model.solve_highs", interrupted)
-    for method in ("moments", "checkmate", "moccasin", "auto"):
+    for method in ("moments", "checkmate", "moccasin", "rockmate", "hiremate", "auto"):
         asked.clear()
         result = lt.solve(lt.Recompute(lt.load("gen:backprop-chain?l=9"), memory=5), method, threads=1)
         assert (result.reason, len(asked)) == ("interrupted", 1)
