@@ -22,7 +22,7 @@ def picture(result: Result) -> Iterator[str]:
     >>> import lowtide as lt
     >>> for line in picture(lt.solve(lt.Peak(lt.load("catalogue:chain")), time_limit=5)):
     ...     print(line[:13].rstrip())
-    greedy orders
+    reference ord
     """
     turns = result.parts
     if not turns:

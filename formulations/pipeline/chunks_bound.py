@@ -49,8 +49,8 @@ def chunks_bound(asked: Joint) -> int | None:
 
     Examples
     --------
-    >>> from lowtide.models.derived.layers import Layer, Way
-    >>> keep = Way(name="keep", backward=2, weight=0, activation=1, kept=0, buffer=0)
+    >>> from lowtide.models.derived.layers import Layer, Retention
+    >>> keep = Retention(name="keep", backward=2, weight=0, activation=1, kept=0, buffer=0)
     >>> layer = Layer(name="", forward=1, states=0, input=0, again=1, stash=1, ways=(keep,))
     >>> chunks_bound(Joint(layers=(layer,) * 4, devices=2, micro=2, memory=None, latency_ns=0))
     15

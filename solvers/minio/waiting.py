@@ -142,7 +142,7 @@ def disjoint_cuts(
     ...     memory=8, whole=False, parent=(2, 2, -1), need=(8, 8, 8), maker=(0, 1), size=(4, 2), tensor=(0, 1)
     ... )
     >>> disjoint_cuts(WaitingTree(data), 2, 8, list.sort)
-    [Cut(waiting={0: 2, 1: 2}, gain=2)]
+    [TreeCut(waiting={0: 2, 1: 2}, gain=2)]
     """
     cuts: list[TreeCut] = []
     while (gain := tree.peak(i) - memory) > 0 and not expired():

@@ -196,7 +196,7 @@ def copy_time(nbytes: int, link: TransferRate) -> int:
 
     Examples
     --------
-    >>> copy_time(10, Link(rate=3 * 10**9, latency=5))
+    >>> copy_time(10, TransferRate(rate=3 * 10**9, latency=5))
     9
     """
     return max(1, link.latency + -(-nbytes * SECOND // link.rate))

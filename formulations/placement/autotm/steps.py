@@ -115,7 +115,7 @@ class TransitionData:
         Examples
         --------
         >>> two = frozenset({(0, 1), (1, 0)})
-        >>> ways = Ways(tiers=2, hops=two, access=(0,), limited=1, moving=True, replace=False)
+        >>> ways = TransitionData(tiers=2, hops=two, access=(0,), limited=1, moving=True, replace=False)
         >>> [(step.src, step.dst) for step in ways.steps(Role.USED)]
         [(1, 1), (1, 2), (2, 2), (2, 3), (3, 2), (3, 3)]
         """

@@ -282,7 +282,7 @@ def planned(
     >>> import lowtide as lt
     >>> graph = lt.load("gen:chain?n=8&seed=1")
     >>> problem = lt.Placement(graph, lt.load_machine("a100-40g-pcie3"), periodic=True)
-    >>> plan = planned(problem, Setting(), believed=[10**6] * len(graph.ops))
+    >>> plan = planned(problem, PlannerSetting(), believed=[10**6] * len(graph.ops))
     >>> problem.judge(plan).violations
     ()
     """
