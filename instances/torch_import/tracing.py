@@ -116,7 +116,7 @@ def module_of(given: Any, where: str) -> tuple[Any, Call | None]:
 def in_mode(module: Any, train: bool) -> Iterator[None]:
     """Put a module into training or evaluation mode meanwhile; an exported one stays as it was exported."""
     before = [(part, part.training) for part in module.modules()]
-    with suppress(NotImplementedError):
+    with suppress(NotImplementedError):  # torch's own, for the modules of `torch.export`, whose mode is fixed
         module.train(train)
     try:
         yield
