@@ -29,6 +29,19 @@ def at_once(problem: Any) -> float:
     return 0.0
 
 
+def per_op(rate: float, power: float = 1.0) -> Callable[[Any], float]:
+    """Return an estimate: so many ops of the graph, to the power, take a second.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> pairs = per_op(1_000, 2)
+    >>> pairs(lt.Peak(lt.load("gen:chain?n=100")))
+    10.0
+    """
+    return lambda problem: float(len(problem.graph.ops)) ** power / rate
+
+
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """A piece of work on a question.

@@ -21,7 +21,7 @@ from ..makespan.auto import solve_auto as solve_makespan
 from ..makespan.bounds.bounds import critical_path
 from ..makespan.lists.lns import seconds_of_lists
 from ..makespan.methods import ALL, LISTS
-from ..parts import Part
+from ..parts import Part, per_op
 from ..portfolio import run
 from .lists import (
     Some,
@@ -35,8 +35,8 @@ from .lists import (
 )
 from .models import refused, solve_intervals, solve_on_some
 
-LISTED_PER_SECOND = 50
-"""Ops of a graph that has enough lists in a second for one of them to be better."""
+SECONDS_OF_LISTS = per_op(50)
+"""Until there are enough lists for one of them to be better."""
 
 TERMS_PER_SECOND = 30_000
 """Of the model of intervals, until CP-SAT betters a list schedule: moe-train on two devices, 53,000 terms,
@@ -66,11 +66,11 @@ class _Lists:
             Part(name="critical path", run=_critical_path, first=True),
             Part(name="heft", run=self.heft),
             Part(name="one memory", run=offer_on_each_memory, kernels=LISTS),
-            Part(name="lists at random", run=self.at_random, seconds=_seconds_of_lists),
+            Part(name="lists at random", run=self.at_random, seconds=SECONDS_OF_LISTS),
             Part(name="memories together", run=_together, seconds=_seconds_of_bounds, kernels=ALL),
             Part(name="cpsat", run=self.model, seconds=self.seconds_of_model, pauses=False),
             Part(name="heft on some memories", run=self.heft_on_some, refuses=_few_memories),
-            Part(name="at random on some", run=self.at_random_on_some, seconds=_seconds_of_lists),
+            Part(name="at random on some", run=self.at_random_on_some, seconds=SECONDS_OF_LISTS),
             Part(
                 name="cpsat on some memories",
                 run=self.model_on_some,
@@ -135,11 +135,6 @@ def _critical_path(problem: Distributed, context: Context) -> None:
 
 def _seconds(data: DistributedData) -> float:
     return intervals_cpsat.size(data, data.horizon).terms / TERMS_PER_SECOND
-
-
-def _seconds_of_lists(problem: Distributed) -> float:
-    """Estimate the time of searches that end only with the gap."""
-    return len(problem.graph.ops) / LISTED_PER_SECOND
 
 
 def _seconds_of_bounds(problem: Distributed) -> float:

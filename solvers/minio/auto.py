@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from ...models.problems.minio import MinIO
 from ..context import Context, Outcome
-from ..parts import Part
+from ..parts import Part, per_op
 from ..portfolio import run
 from .benders import solve_by_cuts
 from .models import offer_rules
 from .rules import begin, tree_data
-
-NODES_PER_SECOND = 1_000
-"""Of a tree, until the program of cuts has its first answer (more than 3 s of 8,000 nodes)."""
 
 
 def solve_auto(problem: MinIO, context: Context) -> Outcome:
@@ -39,12 +36,8 @@ def _cuts(problem: MinIO, context: Context) -> Outcome:
     return solve_by_cuts(problem, data, cuts, context)
 
 
-def _seconds_of_cuts(problem: MinIO) -> float:
-    return len(problem.graph.ops) / NODES_PER_SECOND
-
-
 PARTS = (
     Part(name="least peaks of subtrees", run=_bounds),
     Part(name="orders and rules", run=_rules),
-    Part(name="benders", run=_cuts, seconds=_seconds_of_cuts),
+    Part(name="benders", run=_cuts, seconds=per_op(1_000)),
 )

@@ -12,14 +12,14 @@ from ...formulations.model import BuildTimeout
 from ...models.flow_proof import FlowProof
 from ...models.problems.memory_edges import Edges, MemoryEdges
 from ..context import Context, Outcome
-from ..parts import Part
+from ..parts import Part, per_op
 from ..portfolio import run
 from .adding import MOST_OPS
 from .edges import offer_rule, order_within, raise_path_bound, with_flow
 from .edges_cpsat import ConflictRounds, refused
 
-OPS_PER_SECOND = 500
-"""Ops of a graph in whose model CP-SAT has met most conflicts within a second."""
+SECONDS = per_op(500)
+"""Until CP-SAT has met most conflicts."""
 
 QUICK = ("max-size", "max-min-size", "min-levels")
 """Rules that need no order: the first two add a tenth of the edges, the last one has shorter paths."""
@@ -28,7 +28,7 @@ QUICK = ("max-size", "max-min-size", "min-levels")
 def solve_auto(problem: MemoryEdges, context: Context) -> Outcome:
     """Stop as soon as the bound meets the best edges."""
     raise_path_bound(problem, context)
-    exact = Part(name="cpsat", run=ConflictRounds().run, refuses=refused, seconds=_seconds, pauses=False)
+    exact = Part(name="cpsat", run=ConflictRounds().run, refuses=refused, seconds=SECONDS, pauses=False)
     return run((*PARTS, exact), problem, context)
 
 
@@ -66,10 +66,6 @@ def _by_order(problem: MemoryEdges, context: Context) -> Outcome:
 def _many_ops(problem: MemoryEdges) -> str:
     count = len(problem.graph.ops)
     return f"found {count} ops, expected at most {MOST_OPS}" if count > MOST_OPS else ""
-
-
-def _seconds(problem: MemoryEdges) -> float:
-    return len(problem.graph.ops) / OPS_PER_SECOND
 
 
 PARTS = (

@@ -8,6 +8,7 @@ from ...models.derived.precedence import precedence
 from ...models.errors import UsageError
 from ...models.problems.peak import Peak
 from ..context import Context, Outcome
+from ..parts import per_op
 from .bounds.cut_bound import cut_bound, working_set_bound
 from .bounds.probing import probing_bound
 from .orders.greedy import greedy_orders, known_orders
@@ -20,40 +21,20 @@ WITHOUT_LIMIT = 6
 """Runs of the local search, and divisions of the walk by the hundred, where there is no time limit."""
 
 
-ORDERED_PER_SECOND = 100_000
-"""Ops of a graph of which a greedy order is made in a second."""
+seconds_of_order = per_op(100_000)
+"""Of the first greedy order."""
 
-PROVED_PER_SECOND, SEARCHED_PER_SECOND = 50_000, 20_000
-"""Ops of a graph of which the cut bound or the search over executed sets has something to show in a second,
-and those of which the searches for orders have."""
+seconds_of_proof = per_op(50_000)
+"""Until cuts, or the search over executed sets, have something to show."""
 
-PAIRS_PER_SECOND = 5_000
-"""Pairs of ops that are probed: each needs a flow through the graph, here of a hundred ops."""
+seconds_of_search = per_op(20_000)
+"""Until a search for orders has something to show."""
 
+seconds_of_probing = per_op(1_000_000, 3)
+"""Of probing all pairs, each of which needs a flow through the graph."""
 
 TERMS_PER_SECOND, TERMS_OF_A_PLACE = 50_000, 6
 """Of the time-indexed model: built, presolved and searched once; at least so many for each place of an op."""
-
-
-def seconds_of_order(problem: Peak) -> float:
-    """Return the seconds of the first greedy order, about."""
-    return len(problem.graph.ops) / ORDERED_PER_SECOND
-
-
-def seconds_of_proof(problem: Peak) -> float:
-    """Return the seconds until cuts, or the search over executed sets, have something to show, about."""
-    return len(problem.graph.ops) / PROVED_PER_SECOND
-
-
-def seconds_of_search(problem: Peak) -> float:
-    """Return the seconds until a search for orders has something to show, about."""
-    return len(problem.graph.ops) / SEARCHED_PER_SECOND
-
-
-def seconds_of_probing(problem: Peak) -> float:
-    """Return the seconds in which all pairs are probed, about."""
-    n = len(problem.graph.ops)
-    return n * n / 2 / PAIRS_PER_SECOND * n / 100
 
 
 def seconds_of_model(problem: Peak) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from ...formulations.placement.lanes import lanes
 from ...formulations.placement.states import empty_and_far
 from ...models.problems.placement import Placement
-from ..parts import Part
+from ..parts import Part, per_op
 from .in_place.prices import beyond_prices
 from .methods import ROOM
 from .planner.method import unplanned
@@ -34,8 +34,8 @@ from .traits import (
 )
 from .world.chunks import too_large
 
-OPS_PER_SECOND = 4_000
-"""Ops of a period for which the planner makes its first plan in a second."""
+seconds_of_planner = per_op(4_000)
+"""Until the planner has its first plan of a period."""
 
 Refuses = Callable[[Placement], str]
 """Says why a problem is not served."""
@@ -54,11 +54,6 @@ def of_one(*checks: Refuses) -> Refuses:
         return either(*checks)(problem if split is None else split.shared)
 
     return refuses
-
-
-def seconds_of_planner(problem: Placement) -> float:
-    """Estimate when the planner has a first plan."""
-    return len(problem.graph.ops) / OPS_PER_SECOND
 
 
 def _unjoined(problem: Placement) -> str:

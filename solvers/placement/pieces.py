@@ -16,6 +16,7 @@ from ...models.plan import Plan
 from ...models.problems.placement import Placement
 from ..context import Context, Outcome
 from ..method import RunFunction
+from ..parts import per_op
 from .parts import seconds_of_planner
 from .planner.method import first_plan, try_settings
 from .policies import flexgen
@@ -43,8 +44,11 @@ TERMS_OF_SECOND = 100_000
 measured on periods of 84 and 226 ops, of which it takes less, and single runs of 30 to 120, of which it takes
 more."""
 
-DECIDED_PER_SECOND, STARTED_PER_SECOND = 8_000, 2_000
-"""Ops of which a policy decides in a second, and of which local search makes and simulates all starts."""
+seconds_of_policies = per_op(8_000)
+"""Until a policy has a plan."""
+
+seconds_of_starts = per_op(2_000)
+"""Until local search has made and simulated all its starts."""
 
 TERMS_PER_SECOND = 50_000
 """Terms of the windows' model in CP-SAT, built and searched for a first solution in a second."""
@@ -77,16 +81,6 @@ def in_step_only(problem: Placement) -> str:
 def seconds_of_slots(problem: Placement) -> float:
     """Estimate when `slot-lp` has a first solution."""
     return float((bytes_lp.size(state_data(problem)).terms / TERMS_OF_SECOND) ** 1.5)
-
-
-def seconds_of_policies(problem: Placement) -> float:
-    """Estimate when a policy has a plan."""
-    return len(problem.graph.ops) / DECIDED_PER_SECOND
-
-
-def seconds_of_starts(problem: Placement) -> float:
-    """Estimate when `local-search` has a first plan."""
-    return len(problem.graph.ops) / STARTED_PER_SECOND
 
 
 def seconds_of_intervals(problem: Placement) -> float:

@@ -14,6 +14,7 @@ from ...models.problems.recompute import Recompute
 from ...models.units import exact_bytes
 from ...models.verifier.verdict import Verification
 from ..context import Context, Outcome
+from ..parts import per_op
 from .blocks.hiremate import solve_hiremate
 from .heuristics.eviction import RULES
 from .heuristics.method import first_bound, offer, offer_annealed, offer_rules
@@ -22,51 +23,28 @@ from .models.moccasin import COPIES, solve_intervals
 from .models.moments import raise_bounds, round_moments
 from .models.paging import costs_of_paging, solve_pages
 
-OPS_PER_SECOND = 10_000
-"""Ops of a graph that annealing begins with, or that are held against a need, in a second."""
+by_ops = per_op(10_000)
+"""Until annealing has begun, or ops are held against a need."""
 
-ROUNDED_PER_SECOND, BUILT_PER_SECOND = 1_000, 300
-"""Ops of a graph of which the worst moment is solved and rounded, and those of which programs of moments are
-solved for a first time."""
+by_moment = per_op(1_000)
+"""Until the worst moment is solved and rounded."""
+
+by_programs = per_op(300)
+"""Until programs of moments are solved for a first time."""
 
 CHAINED_PER_SECOND, FIRST_BLOCKS = 400, 0.7
 """Ops of a graph of whose blocks programs are solved for a first time, and the seconds of the first ones."""
 
-EVICTED_PER_SECOND = 10_000_000
-"""Pairs of ops, of which one looks at the other where memory is short, in a second."""
+by_evictions = per_op(10_000_000, 2)
+"""Of rules of eviction, where an op looks at the others."""
 
-PAIRS_PER_SECOND = 20_000
-"""Pairs of ops in the model of retention intervals, built and searched for a first time."""
-
-
-def by_ops(problem: Recompute) -> float:
-    """Return the seconds of what goes once over the ops, about."""
-    return len(problem.graph.ops) / OPS_PER_SECOND
-
-
-def by_moment(problem: Recompute) -> float:
-    """Return the seconds of the worst moment, about."""
-    return len(problem.graph.ops) / ROUNDED_PER_SECOND
-
-
-def by_programs(problem: Recompute) -> float:
-    """Return the seconds until programs of moments are solved for a first time, about."""
-    return len(problem.graph.ops) / BUILT_PER_SECOND
+by_pairs = per_op(20_000, 2)
+"""Until the model of retention intervals is built and searched for a first time."""
 
 
 def by_blocks(problem: Recompute) -> float:
     """Return the seconds until there is a schedule of the programs of blocks, about."""
     return FIRST_BLOCKS + len(problem.graph.ops) / CHAINED_PER_SECOND
-
-
-def by_evictions(problem: Recompute) -> float:
-    """Return the seconds of rules of eviction, about."""
-    return len(problem.graph.ops) ** 2 / EVICTED_PER_SECOND
-
-
-def by_pairs(problem: Recompute) -> float:
-    """Return the seconds until the model of retention intervals is searched for a first time, about."""
-    return len(problem.graph.ops) ** 2 / PAIRS_PER_SECOND
 
 
 def solve_store_all(problem: Recompute, context: Context) -> Outcome:

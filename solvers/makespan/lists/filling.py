@@ -56,6 +56,7 @@ from ....models.arrays import Integers
 from ....models.derived.precedence import precedence
 from ....models.problems.makespan import Makespan, Starts
 from ...context import Context, Outcome
+from ...parts import per_op
 from .filling_kernel import Target, anneal
 from .layout import Shop
 from .method import Started, ended
@@ -75,13 +76,8 @@ ROUNDS = 3
 """Rounds without a faster schedule, after which it begins again from the fastest one that is known."""
 
 
-FILLED_PER_SECOND = 4_000
-"""Pairs of ops of a graph with which a round ends in a second."""
-
-
-def seconds_of_filling(problem: Makespan) -> float:
-    """Return the seconds of a round, about."""
-    return len(problem.graph.ops) ** 2 / FILLED_PER_SECOND
+seconds_of_filling = per_op(4_000, 2)
+"""Of a round."""
 
 
 def search_filling(started: Started, problem: Makespan, context: Context) -> Outcome:

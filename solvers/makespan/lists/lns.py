@@ -19,7 +19,7 @@ import numpy as np
 from ....models.errors import UsageError
 from ....models.problems.makespan import Makespan
 from ...context import Context, Outcome
-from ...parts import Part
+from ...parts import Part, per_op
 from ...portfolio import run
 from .method import Started, TimeIsUp, begin, ended, no_tree, rankings, relaxed_tree, scheduled, several_kinds
 from .windows import improve_by_windows
@@ -30,8 +30,8 @@ REACHES = (4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512)
 STAGNATION = 200_000
 """Windows, or moves of MemBooking, without a faster schedule, after which the search ends."""
 
-LISTED_PER_SECOND = 2_000
-"""Ops of a graph of which the searches here have something to show in a second."""
+seconds_of_lists = per_op(2_000)
+"""Until list schedules, or searches that begin with one, have something to show."""
 
 
 def solve_lns(problem: Makespan, context: Context) -> Outcome:
@@ -56,11 +56,6 @@ def large_parts(started: Started, windows: int) -> tuple[Part, ...]:
             refuses=several_kinds,
         ),
     )
-
-
-def seconds_of_lists(problem: Makespan) -> float:
-    """Estimate the time until list schedules, or searches that begin with one, have something to show."""
-    return len(problem.graph.ops) / LISTED_PER_SECOND
 
 
 def list_rankings(started: Started, problem: Makespan, context: Context) -> Outcome:

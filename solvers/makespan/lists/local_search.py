@@ -23,6 +23,7 @@ from ....models.derived.memory import sequential_memory
 from ....models.derived.precedence import precedence
 from ....models.problems.makespan import Makespan
 from ...context import Context, Outcome
+from ...parts import per_op
 from .method import Started, TimeIsUp, begin, ended, rankings
 from .priorities import PRIORITIES
 from .ranking_moves import jittered, shuffled
@@ -40,9 +41,8 @@ PREFERENCES = 0.3
 """Part of the moves that change preferences, where ops have a choice."""
 
 
-MOVED_PER_SECOND = 5_000
-"""Ops to the power of 1.5 with which there is something to show in a second: in larger graphs it takes more
-moves, and a move longer."""
+seconds_of_search = per_op(5_000, 1.5)
+"""Until there is something to show: in larger graphs it takes more moves, and a move longer."""
 
 MOVES = 10_000
 """Without a better schedule, after which a search ends where there is no time limit."""
@@ -54,11 +54,6 @@ def solve_local_search(problem: Makespan, context: Context) -> Outcome:
     if isinstance(started, Outcome):
         return started
     return search(started, problem, context, moves=context.options["moves"])
-
-
-def seconds_of_search(problem: Makespan) -> float:
-    """Return the seconds until there is something to show, about."""
-    return float(len(problem.graph.ops) ** 1.5) / MOVED_PER_SECOND
 
 
 def search(started: Started, problem: Makespan, context: Context, *, moves: int | None) -> Outcome:

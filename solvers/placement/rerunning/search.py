@@ -33,7 +33,7 @@ from ....models.plan import Plan
 from ....models.problems.placement import Placement
 from ....models.problems.recompute import Answer, Recompute
 from ...context import Context, Known, Outcome
-from ...parts import Part
+from ...parts import Part, per_op
 from ...recompute.chains.chain import is_taped
 from ...registry import unserved
 from ..bounds.returns import raise_by_returns
@@ -49,8 +49,8 @@ SIZES = 4
 """Memories of 3, between the device and what each op once needs."""
 IDLE = 40
 """Flips in a row that are of no use, after which 2 ends."""
-BOUNDED_PER_SECOND = 200
-"""Ops of a graph whose first linear program is built and solved in a second: measured on 84 to 516 ops."""
+SECONDS_OF_BOUND = per_op(200)
+"""Until the first linear program is built and solved: measured on 84 to 516 ops."""
 OPS_PER_SECOND = 5_000
 """Ops of a graph that the planner places, or recomputation has a first schedule of, in a second."""
 RETURNS = "returns"
@@ -102,7 +102,7 @@ def parts_of_reruns(auto: Solve, plans: Solve) -> tuple[Part, ...]:
             name=RETURNS,
             run=bound_by_returns,
             supports=AGAIN | Trait.CROSS_CAP,
-            seconds=lambda problem: len(problem.graph.ops) / BOUNDED_PER_SECOND,
+            seconds=SECONDS_OF_BOUND,
             pauses=False,
         ),
     )
