@@ -24,6 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_option_and_specification_ask_the_same(folder: Path) -> None:
     words = ("--threads", "1", "--plan", "plan.json")
     record = answer(

@@ -316,6 +316,7 @@ def test_pointer_tells_which_buffer_lies_where(allocated: Page) -> None:
     assert read_out(allocated) == ""
 
 
+@pytest.mark.slow
 def test_arrow_keys_go_from_buffer_to_buffer(allocated: Page) -> None:
     place(allocated, ".wide .plot")
     allocated.move(1, 1)

@@ -205,6 +205,7 @@ def test_processors_of_one_kind_are_identical_ones() -> None:
             assert plain.read(found[0].plan) == named.read(found[1].plan)
 
 
+@pytest.mark.slow
 def test_kinds_that_all_ops_may_take_are_as_good_as_identical_ones() -> None:
     for seed in range(800, 830):
         plain = problem_of_identical(seed)

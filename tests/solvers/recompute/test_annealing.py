@@ -111,6 +111,7 @@ def test_it_meets_nearly_all_optima_of_small_graphs_and_none_is_beaten() -> None
     assert met >= 0.98 * all_of_them
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("forwards", "memory"), [(8, 5), (20, 9)])
 def test_unit_chains_take_what_is_proved(forwards: int, memory: int) -> None:
     problem = lt.Recompute(lt.load(f"gen:backprop-chain?l={forwards}"), memory=memory)

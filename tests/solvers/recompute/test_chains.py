@@ -304,6 +304,7 @@ def test_sqrt_needs_one_more_sweep() -> None:
     assert verified(lt.Recompute(graph, 18), "sqrt") is None
 
 
+@pytest.mark.slow
 def test_auto_proves_the_least_in_cells_and_uses_slower_tiers() -> None:
     for memory, again in ((4, 2), (6, 0)):
         result = lt.solve(lt.Recompute(plain(5), memory), time_limit=None, threads=1)

@@ -76,6 +76,7 @@ def chain(memory: int, *, host: int, ways: str) -> lt.Recompute:
     return lt.Recompute(graph, memory=memory, machine=replace(machine, tiers=tiers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ways", ["star", "all"])
 def test_a_host_without_room_is_as_good_as_none(ways: str) -> None:
     """Once the first tier was the only one that pages went to."""

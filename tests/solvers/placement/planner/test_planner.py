@@ -196,6 +196,7 @@ def test_auto_closes_the_gap_of_a_single_run() -> None:
     assert result.gap < 0.1
 
 
+@pytest.mark.slow
 def test_auto_closes_the_gap_of_a_period_by_the_slot_model() -> None:
     spec = "onnx:squeezenet?train=1&batch=64&blocks=12&machine=v100-16g-pcie3&device=1000MiB&periodic=1"
     problem = load_problem(Placement, spec)

@@ -140,6 +140,7 @@ def test_the_optimum_of_tiny_taped_chains() -> None:
     assert out
 
 
+@pytest.mark.slow
 def test_taped_chains_are_between_the_limits() -> None:
     """No rate: rotor's program. Copies at no time, room for a tape beside: each op once."""
     joined, tapes = 0, 0

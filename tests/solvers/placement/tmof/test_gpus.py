@@ -48,6 +48,7 @@ def test_one_gpu_is_the_model_of_one_gpu(seed: int) -> None:
         assert best(parallel(graph, 1, device), share) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("graph", "device"), chosen(CASES))
 def test_forms_stand_in_their_order(graph: lt.Graph, device: int) -> None:
     problem = parallel(graph, 2, device)

@@ -323,6 +323,7 @@ def test_what_is_shared_is_divided() -> None:
     assert len(lanes(found.problem)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("graph", "device"), chosen([*CASES[3::2], CASES[1]], least=2))
 @pytest.mark.parametrize("barriers", [1, 3])
 def test_nobody_goes_on_behind_a_barrier_before_all_are_there(
