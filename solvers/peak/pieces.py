@@ -81,9 +81,12 @@ def raise_by_cuts(problem: Peak, context: Context) -> Outcome:
 
 def anneal(problem: Peak, context: Context) -> Outcome:
     """Anneal from the best order, and now and then from greedy ones."""
+    peaks: dict[tuple[int, ...], int] = {}
 
     def others() -> Sequence[Sequence[int]]:
-        return sorted(known_orders(problem.graph), key=problem.evaluate)[1:]
+        orders = known_orders(problem.graph)
+        peaks.update((order, problem.evaluate(order)) for order in orders if order not in peaks)
+        return sorted(orders, key=peaks.__getitem__)[1:]
 
     runs = WITHOUT_LIMIT if context.time_limit is None else 10**9
     ended = improve_by_local_search(problem, context, runs, others)

@@ -169,7 +169,7 @@ def target_of(problem: Makespan, data: MakespanData, shop: Shop, goal: int) -> T
         counted=((head >= x) & (tail >= y)).astype(np.int64),
         tail=tail,
         before_at=np.cumsum([0, *map(len, order.predecessors)]).astype(np.int64),
-        before=np.array([j for behind in order.predecessors for j in behind], dtype=np.int64),
+        before=np.array([j for before in order.predecessors for j in before], dtype=np.int64),
         by_duration=by_duration,
         rank=rank,
     )
