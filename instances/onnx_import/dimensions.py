@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from ...models.checks import LIMIT
 from ...models.errors import InstanceError
 from .control_flow import has_bodies
 from .dependence import bodies, dynamic_names, operator, real_inputs
@@ -33,6 +34,9 @@ _IMAGES = (224, 640, 416, 320, 256, 512, 128, 48, 64, 32)
 
 _LENGTHS = (128, 64, 32, 256, 512, 1024, 16_000, 4, 1)
 """Lengths that a message suggests; the first one that fits. Common ones, chosen by hand."""
+
+LONGEST_SYMBOL = 200
+"""Characters of a symbol that is read as an expression: those of exporters have some tens."""
 
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: arithmetic.add,
@@ -231,17 +235,17 @@ def _computed(symbol: str, sizes: Mapping[str, int]) -> int | None:
             return _OPERATIONS[type(tree.op)](value(tree.left), value(tree.right))
         if isinstance(tree, ast.Name):
             return sizes[tree.id]
-        if isinstance(tree, ast.Constant) and isinstance(tree.value, int):
+        if isinstance(tree, ast.Constant) and type(tree.value) is int:
             return tree.value
         raise KeyError
 
-    if not symbol:
+    if not symbol or len(symbol) > LONGEST_SYMBOL:
         return None
     try:
         size = value(ast.parse(symbol, mode="eval").body)
-    except (SyntaxError, KeyError, ZeroDivisionError):
+    except (SyntaxError, ValueError, KeyError, ZeroDivisionError, RecursionError, MemoryError):
         return None
-    return size if size > 0 else None
+    return size if 0 < size < LIMIT else None
 
 
 def _suggestion(

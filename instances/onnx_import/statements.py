@@ -59,11 +59,11 @@ def state_by_hand(graph: Any, shapes: Mapping[str, Shape], where: str) -> None:
         If there is no such value.
     """
     known = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
-    made = [name for node in graph.node for name in node.output if name]
+    names = known.keys() | {name for node in graph.node for name in node.output if name}
     for name, shape in shapes.items():
-        if name not in known and name not in made:
+        if name not in names:
             raise InstanceError(
-                f"{where}: found a shape of the unknown value {name!r}, {nearest(name, [*known, *made])}"
+                f"{where}: found a shape of the unknown value {name!r}, {nearest(name, names)}"
             )
         info = known[name] if name in known else graph.value_info.add(name=name)
         kind = info.type.tensor_type

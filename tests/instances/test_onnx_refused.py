@@ -123,3 +123,13 @@ def test_without_the_package_the_message_says_what_to_install(
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(BackendUnavailable, match=r"pip install 'lowtide\[onnx\]'"):
         load_onnx("resnet50")
+
+
+@pytest.mark.parametrize(
+    "symbol", ["n*" * 20_000 + "n", "-" * 150 + "n", "n\0", f"n*{2**80}", "n + True", "n//0"]
+)
+def test_symbols_that_are_no_size_are_asked_for(tmp_path: Path, symbol: str) -> None:
+    """Of an expression over other dimensions a size is computed, but not of all that a file may hold."""
+    path = save_model(tmp_path, [node("Relu", "x", "y")], [value("x", ("n", symbol))], [value("y", None)])
+    assert "as in ?x_1=" in failure(path, dims={"n": 3})
+    assert len(load_onnx(path, dims={"n": 3, "x_1": 2}).ops) == 1
