@@ -49,20 +49,28 @@ class Foreign:
         return "FLOAT" if value is None else value.element_type
 
     def number(self, name: str, default: int = 0) -> int:
-        """Return an attribute that is an integer."""
-        return int(self.attributes.get(name, default))
+        """Return an attribute; ValueError if it is no integer."""
+        value = self.attributes.get(name, default)
+        if not isinstance(value, int):
+            raise ValueError
+        return value
 
     def numbers(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """Return an attribute that is a list of integers."""
-        return tuple(int(x) for x in self.attributes.get(name, default))
+        """Return an attribute; ValueError if it is no list of integers."""
+        values = self.attributes.get(name, default)
+        if not isinstance(values, tuple | list) or not all(isinstance(x, int) for x in values):
+            raise ValueError
+        return tuple(values)
 
 
 def made_by(operator: str, node: Foreign) -> list[Made | None]:
     """Return shape and type of the outputs of a node; None, or nothing, for those without a rule."""
     try:
-        return FOREIGN[operator](node)
+        made = FOREIGN[operator](node)
     except (IndexError, ValueError, ZeroDivisionError):  # operands that the operator does not take
         return []
+    negative = any(size < 0 for output in made if output is not None for size in output[0])
+    return [] if negative else made
 
 
 def _same(node: Foreign) -> list[Made | None]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lowtide.instances.onnx_import import load_onnx
-from lowtide.instances.onnx_import.foreign import FOREIGN
+from lowtide.instances.onnx_import.foreign import FOREIGN, Foreign, made_by
+from lowtide.instances.onnx_import.shapes import KnownValue
 from lowtide.models.errors import InstanceError
+from tests.effort import seeds
 from tests.onnx_models import integers, node, require_onnx, save_model, value, weight
 
 pytest.importorskip("onnx", reason="the package onnx is not installed")
@@ -177,6 +181,30 @@ def test_each_rule_has_a_case() -> None:
     names = {kind if "." in kind else "com.microsoft." + kind for kind in CASES}
     shared = {FOREIGN[kind] for kind in names}
     assert {kind for kind, rule in FOREIGN.items() if rule not in shared} == set()
+
+
+ATTRIBUTES = (
+    *("axis", "axes", "strides", "dilations", "pads", "kernel_shape", "auto_pad", "ceil_mode", "num_heads"),
+    *("kv_num_heads", "hidden_size", "qkv_hidden_sizes", "N", "K", "bits", "block_size", "group", "k"),
+    *("channels_last", "transA", "transB", "keepdims", "direction", "perm"),
+)
+ANYTHING = (0, 1, 2, 8, -1, -5, (), (1, 1), (0, 0), (-1, 2), (2, 2, 2), b"SAME_UPPER", b"reverse", 1.5, "x")
+
+
+@pytest.mark.parametrize("operator", sorted(FOREIGN))
+def test_of_any_operands_a_rule_makes_sizes_or_nothing(operator: str) -> None:
+    for seed in seeds(300):
+        rng = Random(seed)
+        inputs, contents = list[KnownValue | None](), list[Any]()
+        for k in range(rng.randint(0, 10)):
+            shape = tuple(rng.choice((0, 1, 2, 3, 4, 8)) for _ in range(rng.randint(0, 5)))
+            inputs.append(
+                KnownValue(f"x{k}", shape, rng.choice((F, U8, I64))) if rng.random() < 0.9 else None
+            )
+            contents.append(np.array(rng.choice(([1], [0, 2], [-1]))) if rng.random() < 0.5 else None)
+        attributes = {name: rng.choice(ANYTHING) for name in ATTRIBUTES if rng.random() < 0.3}
+        for output in made_by(operator, Foreign(inputs, attributes, contents)):
+            assert output is None or (min(output[0], default=0) >= 0 and isinstance(output[1], str))
 
 
 def test_a_layout_without_a_rule_asks_for_the_shape(tmp_path: Path) -> None:
