@@ -29,6 +29,7 @@ def test_the_record_has_stages_and_a_bound_of_all_and_the_plan_stands_alone(tmp_
     assert again["objective"] >= found["objective"]
 
 
+@pytest.mark.slow
 def test_best_times_of_the_stages_alone_are_not_said_to_be_optimal(tmp_path: Path) -> None:
     asked = ("--stages", "4", "--micro", "4", "--threads", "1", "--time-limit", "20")
     found = answer(

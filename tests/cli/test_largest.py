@@ -12,6 +12,7 @@ WORDS = ("solve", "placement", "onnx:squeezenet?train=1&blocks=3", "--machine", 
 LARGEST = (*WORDS, "--periodic", "--method", "belady", "--threads", "1", "--largest", "batch")
 
 
+@pytest.mark.slow
 def test_a_batch_fits_and_one_more_is_refuted(tmp_path: Path) -> None:
     found = answer(*LARGEST, "--plan", "plan.json", cwd=tmp_path)
     assert found["certified"]

@@ -33,6 +33,7 @@ def joined(installed: dict[str, str], tmp_path: Path, monkeypatch: pytest.Monkey
     sys.modules.pop("user_methods", None)
 
 
+@pytest.mark.slow
 def test_users_method_is_listed_and_solves(tmp_path: Path, installed: dict[str, str]) -> None:
     listed = answer("list", "methods", cwd=tmp_path, env=installed)["methods"]
     (mine,) = [row for row in listed if row["name"] == "user-backwards"]

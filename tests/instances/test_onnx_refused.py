@@ -43,6 +43,7 @@ def test_corrupt_and_empty_files(tmp_path: Path) -> None:
         assert "model.onnx" in failure(path)
 
 
+@pytest.mark.slow
 def test_damaged_bytes_load_or_fail_in_one_line(tmp_path: Path) -> None:
     path = transformer_block(tmp_path)
     content, chance = path.read_bytes(), Random(1)

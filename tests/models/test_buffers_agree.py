@@ -126,6 +126,7 @@ def test_a_defect_on_one_side_shows(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert differences() > 0
 
 
+@pytest.mark.slow
 def test_both_programs_agree_on_broken_plans() -> None:
     """Where the verifier finds actions malformed, or bytes released that are not there, lowering refuses."""
     refused = same = 0

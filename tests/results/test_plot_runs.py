@@ -221,6 +221,7 @@ def test_misuse_is_one_line(small: pd.DataFrame, believable: pd.DataFrame, tmp_p
             draw(twice, ax)
 
 
+@pytest.mark.slow
 def test_ties_and_single_points_are_drawn(tmp_path: Path) -> None:
     runs = runs_of(
         tmp_path,
@@ -233,6 +234,7 @@ def test_ties_and_single_points_are_drawn(tmp_path: Path) -> None:
         assert ax.lines, name
 
 
+@pytest.mark.slow
 def test_many_runs_are_few_points(tmp_path: Path) -> None:
     records = [
         record(f"i{k}", "m", status="optimal", objective=k + 1, bound=1, seconds=0.01 + k / 100)

@@ -299,6 +299,7 @@ def allocated(tab: Page, tmp_path: Path) -> Iterator[Page]:
     assert tab.errors == []
 
 
+@pytest.mark.slow
 def test_pointer_tells_which_buffer_lies_where(allocated: Page) -> None:
     left, top, width, height = place(allocated, ".wide .plot")
     found = {}

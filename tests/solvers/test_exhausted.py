@@ -81,6 +81,7 @@ def test_what_says_nothing_is_told_where_to_look(monkeypatch: pytest.MonkeyPatch
     assert_exhausted(solved(lt.Peak(lt.load("catalogue:randwire-20-0"))), "every part was run to its end")
 
 
+@pytest.mark.slow
 def test_a_schedule_that_nothing_proves_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(makespan_auto, "_proofs", lambda data: ())
     problem = lt.Makespan(lt.load("catalogue:randwire-20-0"), processors=2, memory=140)

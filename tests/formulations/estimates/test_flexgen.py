@@ -110,6 +110,7 @@ def test_no_numbers_of_batches_are_better(question: Inference, best: tuple[int, 
         _is_consistent(question, found)
 
 
+@pytest.mark.slow
 def test_the_published_search_misses_the_best_of_opt_30b() -> None:
     best, tried = best_policy(_asked("opt-30b")), published_search(_asked("opt-30b"))
     assert best is not None
@@ -119,6 +120,7 @@ def test_the_published_search_misses_the_best_of_opt_30b() -> None:
     assert best.tokens_per_second > tried.tokens_per_second
 
 
+@pytest.mark.slow
 def test_a_stopped_search_says_what_is_proved() -> None:
     question = _small(4, 64, 256, (2, 5), (5, 12), (6, 5))
     best = best_policy(question)

@@ -190,6 +190,7 @@ def test_what_no_op_accesses_can_leave_to_make_room(ways: int) -> None:
         assert (result.status, result.objective) == ("feasible", 20)
 
 
+@pytest.mark.slow
 def test_an_interrupted_step_is_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 

@@ -104,6 +104,7 @@ def small_problem(seed: int, *, single_writer: bool | None = None) -> lt.Recompu
     return lt.Recompute(graph, machine=machine)
 
 
+@pytest.mark.slow
 def test_exhaustive_steps_verify_and_sequences_of_ops_are_never_faster() -> None:
     again = 0
     for seed in range(100):

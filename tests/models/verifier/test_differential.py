@@ -93,6 +93,7 @@ def test_both_judges_agree_after_any_mutations(rng: Random, flavour: str, count:
     agree(case)
 
 
+@pytest.mark.slow
 def test_every_kind_is_provoked_alone_with_its_witness() -> None:
     """Each rule has plans that break it and nothing else, and both judges name the same culprit."""
     missing = set(PLAN_KINDS)

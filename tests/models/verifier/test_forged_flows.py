@@ -119,6 +119,7 @@ def attacks(seeds: range) -> None:
     assert min(seen[x] for x in ("proof", "too little", "refused")) > len(seeds) // 4, seen
 
 
+@pytest.mark.slow
 def test_no_flow_proves_less_than_a_schedule_needs() -> None:
     attacks(range(share(600)))
 

@@ -81,6 +81,7 @@ def faults(verify: Verify, verify_allocation: Callable[..., AllocationVerdict]) 
             yield "allocation of a plan"
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong_with_all_rules() -> None:
     assert list(faults(verify, verify_allocation)) == []
 

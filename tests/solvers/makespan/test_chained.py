@@ -29,6 +29,7 @@ def heavy(seed: int) -> lt.Makespan:
     return lt.Makespan(graph, rng.randint(2, 3), brute_force_peak(graph)[0] + rng.choice((0, 0, 2, 5)))
 
 
+@pytest.mark.slow
 def test_never_above_exhaustive_search_and_sometimes_above_all_other_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -141,6 +141,7 @@ def test_list_schedule_with_a_reach_is_valid_and_runs_in_sequence_with_reach_one
             assert starts[list(order.order)].tolist() == sorted(starts.tolist())
 
 
+@pytest.mark.slow
 def test_large_graph_is_better_than_its_list_schedules_and_the_same_again() -> None:
     problem = lt.Makespan(lt.load("gen:tasks?shape=tree&n=400&cores=20&seed=1"), 4, 120)
     lists = lt.solve(problem, "list", threads=1)

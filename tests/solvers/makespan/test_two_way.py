@@ -247,6 +247,7 @@ def test_fifty_ops_on_four_processors_with_the_least_memory() -> None:
     assert (result.status, result.objective, result.bound) == (lt.Status.OPTIMAL, 26861, 26861)
 
 
+@pytest.mark.slow
 def test_trees_with_too_many_ops_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(makespan_two_way, "MOST_OPS", 5)
     monkeypatch.setattr(makespan_two_way, "FIRST", 2)

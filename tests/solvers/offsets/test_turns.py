@@ -52,6 +52,7 @@ def test_each_open_component_has_turns_that_count_bytes() -> None:
     assert result.parts[-1].after == (result.objective, result.objective)
 
 
+@pytest.mark.slow
 def test_without_a_limit_the_parts_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descent, "STEPS", 15)
     monkeypatch.setattr(local_search, "EFFORT", 1)

@@ -60,6 +60,7 @@ def test_search_is_brute_force_on_five_hundred_graphs() -> None:
     assert max(check_search(seed) for seed in range(1000, 1500)) > 2
 
 
+@pytest.mark.slow
 def test_search_is_the_milp_where_brute_force_does_not_reach() -> None:
     for spec, processors in (
         ("gen:randwire?n=24&seed=1", 2),
@@ -109,6 +110,7 @@ def mutations(proof: FlowProof) -> list[FlowProof]:
     return found
 
 
+@pytest.mark.slow
 def test_every_changed_number_is_noticed_or_harmless() -> None:
     noticed = harmless = 0
     for graph, processors, proof in proofs(range(12)) + proofs(range(60), least_cases=2):

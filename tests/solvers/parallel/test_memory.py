@@ -117,6 +117,7 @@ def test_auto_closes_what_shared_tensors_leave_open() -> None:
     assert (auto.status, auto.objective) == ("optimal", most_memory(graph))
 
 
+@pytest.mark.slow
 def test_flow_of_another_kind_proves_nothing() -> None:
     broken = 0
     for seed in range(60):

@@ -239,6 +239,7 @@ def check_processors(seed: int) -> None:
             assert len(result.plan.machine.processors) <= processors
 
 
+@pytest.mark.slow
 def test_edges_for_some_processors_keep_the_bound_on_them() -> None:
     for seed in range(40):
         check_processors(seed)

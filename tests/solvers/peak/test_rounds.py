@@ -64,6 +64,7 @@ def test_time_limit_leaves_incumbent_and_bound() -> None:
     assert result.verification.valid
 
 
+@pytest.mark.slow
 def test_memory_limit_leaves_incumbent_and_bound() -> None:
     """Too little for either search: passes and descents give up, and no further round could do more."""
     graph = lt.load("gen:randwire?n=100&seed=0")

@@ -238,6 +238,7 @@ def test_no_ops() -> None:
     assert claims("postorder", graph)[0] == claims("sp-ization", graph)[0] == 3
 
 
+@pytest.mark.slow
 def test_sp_ization_is_valid_on_any_graph_and_optimal_where_nothing_must_be_added() -> None:
     for seed in range(80):
         graph = random_graph(Random(f"any {seed}"), min_ops=2, max_ops=8)

@@ -60,6 +60,7 @@ def anywhere(seed: int) -> lt.Pipeline:
     return lt.Pipeline(graph, least + rng.randint(0, 6), rng.choice((0, 2)), rng.choice(("makespan", "span")))
 
 
+@pytest.mark.slow
 def test_no_schedule_gets_stuck_wherever_the_stages_are() -> None:
     """With memory for one micro-batch, or little more, all ops run, and each device keeps to it."""
     for seed in seeds(400, 80):

@@ -62,6 +62,7 @@ def test_the_first_op_runs_again_where_nothing_else_helps() -> None:
     assert fits(data, [0, 1, 2, 0, 3])
 
 
+@pytest.mark.slow
 def test_a_search_keeps_every_op_and_its_best_fits_compiled_and_plain() -> None:
     """After each few moves; the plain form moves by the same rules, if not with the same random numbers."""
     fitted = repeated = 0

@@ -111,6 +111,7 @@ def check(seed: int) -> tuple[bool, bool]:
     return True, best != staged
 
 
+@pytest.mark.slow
 def test_models_find_what_exhaustive_searches_find() -> None:
     told = [check(seed) for seed in range(40)]
     assert sum(looked for looked, _ in told) >= 15
@@ -338,6 +339,7 @@ def test_several_modes_are_refused() -> None:
         lt.solve(lt.Recompute(graph), "checkmate")
 
 
+@pytest.mark.slow
 def test_paging_of_chains_finds_what_exhaustive_search_finds() -> None:
     pays = 0
     for seed in range(8):
@@ -366,6 +368,7 @@ def test_paging_of_any_graph_is_never_better_than_all_schedules() -> None:
     assert sum(objective is not None for objective in told) >= 3
 
 
+@pytest.mark.slow
 def test_free_stages_prove_nothing_where_values_come_back_from_a_slower_tier() -> None:
     for seed in (18, 19):
         problem = chain_with_disk(seed)

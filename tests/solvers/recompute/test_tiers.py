@@ -60,6 +60,7 @@ def test_no_bound_is_above_what_exhaustive_search_finds(seed: int) -> None:
     assert result.objective == (None if seed == 68 else best)
 
 
+@pytest.mark.slow
 def test_both_tiers_together_are_better_than_each() -> None:
     problem, machine = on_a_bench(151)
     alone = [solved(with_tiers(problem, machine, name)).objective for name in ("host", "disk")]
@@ -89,6 +90,7 @@ def test_a_host_without_room_is_as_good_as_none(ways: str) -> None:
     assert nowhere.objective is None or result.objective is None or result.objective < nowhere.objective
 
 
+@pytest.mark.slow
 def test_the_disk_is_reached_through_the_host() -> None:
     """The host holds one value at a time; on the way to the disk and back they pass it one by one."""
     problem = chain(7, host=1, ways="path")

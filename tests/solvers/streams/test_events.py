@@ -104,6 +104,7 @@ def test_proportional_contention_on_published_networks(
     assert four <= result.objective <= four + slack
 
 
+@pytest.mark.slow
 def test_nasnet_within_22_megabytes() -> None:
     problem = lt.Streams(lt.load("catalogue:ios/nasnet_large"), memory=22_000_000)
     context = Context(problem=problem)

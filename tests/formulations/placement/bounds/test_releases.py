@@ -148,6 +148,7 @@ def test_windows_behind_the_release_add_their_stalls() -> None:
     assert behind <= result.bound <= (result.objective or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flavour", ["tiered", "periodic"])
 def test_no_random_plan_on_any_machine_is_faster(flavour: str) -> None:
     """Modes, joint caps, latencies, slow accesses, several processors, two to three tiers."""

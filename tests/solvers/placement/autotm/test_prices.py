@@ -191,6 +191,7 @@ def test_times_beyond_64_bits_are_refused() -> None:
         lt.solve(problem, "autotm-sync")
 
 
+@pytest.mark.slow
 def test_bounds_and_plans_meet_on_most_small_cases() -> None:
     met = found = 0
     for seed in range(40):

@@ -63,6 +63,7 @@ def check(seed: int, accounting: Accounting, *, periodic: bool) -> bool:
     return times[0] > sum(op.duration_ns for op in problem.graph.ops)
 
 
+@pytest.mark.slow
 def test_no_claim_is_false_where_outer_tiers_are_linked() -> None:
     few = seeds(5, least=1)
     stalls = sum(

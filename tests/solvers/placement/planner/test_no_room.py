@@ -25,6 +25,7 @@ def test_auto_goes_on_with_policies(threads: int) -> None:
     assert sum(op.duration_ns for op in graph.ops) < result.bound <= result.objective
 
 
+@pytest.mark.slow
 def test_where_planner_and_policies_have_no_plan_it_goes_one_by_one_and_says_why() -> None:
     graph = random_graph(1)
     bench = machine(working_set(graph) + 6, 30)
@@ -40,6 +41,7 @@ def test_where_planner_and_policies_have_no_plan_it_goes_one_by_one_and_says_why
     assert "stuck before op" in alone.detail
 
 
+@pytest.mark.slow
 def test_what_starts_far_away_in_every_period_is_reached_one_by_one() -> None:
     graph = random_graph(1)
     bench = machine(working_set(graph) + 6, 30, shared=False)

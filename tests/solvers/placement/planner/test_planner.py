@@ -207,6 +207,7 @@ def test_auto_closes_the_gap_of_a_period_by_the_slot_model() -> None:
     assert both.objective - both.bound < 100 < planner.objective - both.objective  # ns, of 72 million
 
 
+@pytest.mark.slow
 def test_auto_tries_all_that_the_planner_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = list[str]()
 

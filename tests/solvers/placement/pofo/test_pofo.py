@@ -51,6 +51,7 @@ def test_the_optimum_where_each_op_has_time_for_whole_bytes() -> None:
     assert waiting > 50
 
 
+@pytest.mark.slow
 def test_never_below_the_optimum() -> None:
     """Where copies take several ops, those of whole bytes may begin before one op and end behind the next."""
     above = 0

@@ -12,6 +12,7 @@ from tests.problems.placement import tiny_placement
 from tests.random_decisions import random_problem
 
 
+@pytest.mark.slow
 def test_tiny_runs_meet_the_exhaustive_search() -> None:
     met = tried = 0
     for seed in range(40):

@@ -20,6 +20,7 @@ from tests.problems.placement import machine, random_graph
 from tests.random_decisions import random_decisions, random_problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("block", seeds(8, least=1))

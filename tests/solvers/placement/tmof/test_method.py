@@ -183,6 +183,7 @@ def test_a_processor_that_its_tier_slows_down_is_refused(method: str) -> None:
     assert lt.solve(problem, "auto", threads=1, time_limit=5).objective is not None
 
 
+@pytest.mark.slow
 def test_whole_tensors_are_copied_in_the_order_of_a_solution() -> None:
     found = 0
     for seed in range(10):
