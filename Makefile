@@ -8,9 +8,11 @@ JOBS   ?= 2
 TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
 # Of random cases: `full` are all of them, `third` every third one, `fast` an eighth (tests/effort.py).
 PROFILE ?= fast
-TORCH         := $(VENV)/torch
-TORCH_VERSION ?= 2.13.0
-TORCH_TESTS   ?= not slow
+# Frameworks that adapters are for, beside .venv, as tried. executorch names packages of gigabytes: only what it imports here.
+BESIDE          := $(VENV)/frameworks
+FRAMEWORKS      ?= torch==2.13.0 jax==0.10.2 onnxruntime==1.32.0 scipy tabulate ruamel.yaml
+EXECUTORCH      ?= executorch==1.5.1 torchao==0.18.0
+FRAMEWORK_TESTS ?= not slow
 # The tests of Slurm share one, in one process.
 SLURM  := --dist loadgroup
 
@@ -19,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := demo
-.PHONY: demo help docs test test-slow test-torch test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets \
+.PHONY: demo help docs test test-slow test-frameworks test-all lint bench bench-compilers bench-limits bench-makespan bench-offsets \
 	bench-placement bench-recompute clean
 
 help: ## show the targets
@@ -34,10 +36,10 @@ test: $(READY) ## run the fast tests in JOBS processes (default 2)
 test-slow: $(READY) ## run the slow tests, on a third of their random cases
 	$(TESTS) -m slow --hypothesis-profile=third $(SLURM)
 
-test-torch: $(VENV)/.torch ## install torch beside .venv, run the tests that need it (TORCH_TESTS=: slow ones too)
+test-frameworks: $(VENV)/.frameworks ## install torch, executorch, jax beside .venv, run the tests that need them (FRAMEWORK_TESTS=: slow ones too)
 	$(BIN)/lowtide compile --quiet >/dev/null
-	$(TORCH)/bin/python -m pytest -q --numprocesses $(JOBS) -m "$(TORCH_TESTS)" --hypothesis-profile=$(PROFILE) \
-		$$(grep -rl --include='test_*.py' 'importorskip("torch"' tests)
+	$(BESIDE)/bin/python -m pytest -q --numprocesses $(JOBS) -m "$(FRAMEWORK_TESTS)" --hypothesis-profile=$(PROFILE) \
+		$$(grep -rlE --include='test_*.py' 'importorskip\("(torch|executorch|jax|onnxruntime)' tests)
 
 test-all: $(READY) ## run all tests on all random cases
 	$(TESTS) --hypothesis-profile=full $(SLURM)
@@ -104,14 +106,14 @@ $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
-# A second environment that sees all of .venv: torch is large, and all other tests do without it.
-$(VENV)/.torch: $(READY)
-	$(BIN)/python -m venv --clear --without-pip $(TORCH)
-	for lib in $(TORCH)/lib/python*/site-packages; do \
-		echo "import site; site.addsitedir('$(abspath $(VENV))/$${lib#$(TORCH)/}')" >$$lib/below.pth; done
-	$(BIN)/python -m pip --python $(TORCH)/bin/python install -qq --disable-pip-version-check torch==$(TORCH_VERSION) \
-		|| { echo "test-torch: torch $(TORCH_VERSION) could not be installed; its tests need it" >&2; exit 1; }
-	$(TORCH)/bin/python -c 'import torch'  # else its tests would be skipped
+# A second environment that sees all of .venv: frameworks are large, and all other tests do without them.
+$(VENV)/.frameworks: $(READY)
+	$(BIN)/python -m venv --clear --without-pip $(BESIDE)
+	for lib in $(BESIDE)/lib/python*/site-packages; do \
+		echo "import site; site.addsitedir('$(abspath $(VENV))/$${lib#$(BESIDE)/}')" >$$lib/below.pth; done
+	$(BIN)/python -m pip --python $(BESIDE)/bin/python install -qq --disable-pip-version-check $(FRAMEWORKS)
+	$(BIN)/python -m pip --python $(BESIDE)/bin/python install -qq --disable-pip-version-check --no-deps $(EXECUTORCH)
+	$(BESIDE)/bin/python -c 'import torch, executorch.exir, jax, onnxruntime'  # else their tests would be skipped
 	touch $@
 
 clean: ## remove .venv and build files
