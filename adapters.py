@@ -1,6 +1,6 @@
 """Answers that take effect in other programs, a module for each: ``from lowtide.adapters import NAME``.
 
-Each module imports its framework only where it needs it; its page on the site names the versions that were tried.
+Each module imports its framework only where it needs it; its page on the site names the versions tried.
 """
 
 from __future__ import annotations
