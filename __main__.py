@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ._version import __version__
-from .cli.output import complain, drop_output, open_streams, reserve_output
+from .cli.output import complain, drop_output, noting_warnings, open_streams, reserve_output
 from .cli.parser import Parser, option_names
 from .cli.verbs import VERBS
 from .instances.formats.strict_json import UNPACK_VARIABLE
@@ -119,7 +119,7 @@ def _run(argv: list[str]) -> int:
     if args.unpack_limit is not None:
         os.environ[UNPACK_VARIABLE] = str(args.unpack_limit)  # processes that this one starts obey it too
     try:
-        with noting_files():
+        with noting_files(), noting_warnings():
             status: int = args.run(args)
     finally:
         if before is not None:

@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from . import problem_flags
 from .output import emit_json, emit_pairs
 from .parser import refuse_useless
 from .progress import Progress
@@ -54,16 +53,9 @@ def run(args: argparse.Namespace, given: dict[str, object], options: dict[str, s
 
     name: str = args.problem
 
-    noted = False
-
     @lru_cache(2)
     def problem_of(number: int) -> Problem:
-        nonlocal noted
-        problem = load_problem(name, args.spec, **{**given, args.largest: number})
-        if not noted:
-            problem_flags.warn_of_durations(problem, args)
-            noted = True
-        return problem
+        return load_problem(name, args.spec, **{**given, args.largest: number})
 
     with Progress(quiet=args.quiet, always=args.progress, unit=PROBLEMS[name].unit) as progress:
         answer = largest(

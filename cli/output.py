@@ -10,7 +10,9 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..models.texts import escaped_json, one_line, printable
@@ -87,6 +89,23 @@ def drop_output() -> None:
 def note(text: str) -> None:
     """Write a remark for people to standard error."""
     print(f"lowtide: {printable(text)}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def noting_warnings() -> Iterator[None]:
+    """Write warnings of the package as notes, without the place in its code."""
+    package = __name__.partition(".")[0]
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if category.__module__.partition(".")[0] == package:
+                note(str(message))
+            else:
+                show(message, category, *place, **more)
+
+        setattr(warnings, "showwarning", shown)  # noqa: B010 (mypy: the parameters of the place pass through)
+        yield
 
 
 def complain(text: str) -> None:

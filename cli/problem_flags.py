@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .output import note
 from .parser import Parser, key_value, shown_examples, size, size_or_none, unique, whole_number
 from .start import METAVAR
 
@@ -110,13 +109,3 @@ def _size_or_share(text: str) -> int | str:
 def _limit_or_share(text: str) -> int | str:
     """Convert a size, or ``none``; a share such as ``50%`` stays text."""
     return text if text == "none" else _size_or_share(text)
-
-
-def warn_of_durations(problem: Any, args: argparse.Namespace) -> None:
-    """Note it if the durations are those of another device than that of the machine that is asked for."""
-    from ..instances import parse_spec
-    from ..instances.durations import foreign_durations
-
-    named = args.machine is not None or "machine" in parse_spec(args.spec).options
-    if named and (text := foreign_durations(problem.graph, problem.machine)):
-        note(text)

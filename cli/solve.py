@@ -160,7 +160,6 @@ def run(args: argparse.Namespace) -> int:
         return _report(args, *joint.solved(args, given))
     with loading(args.spec, quiet=args.quiet):
         problem: Any = load_problem(args.problem, args.spec, **given)
-    problem_flags.warn_of_durations(problem, args)
     if args.merge:
         problem = _merged(args, problem, given)
     if sweeps:

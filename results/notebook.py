@@ -73,6 +73,8 @@ def result_html(result: Result) -> str:
     if result.bound is not None:
         rows.append(("bound", escape(exact_value(result.bound, result.unit))))
         rows.append(("gap", escape(format_gap(result.gap))))
+    if result.durations is not None:
+        rows.append(("durations", escape(result.durations)))
     rows.append(("seconds", ", ".join(f"{escape(k)} {v:.2f}" for k, v in result.seconds.items())))
     picture = ""
     if picture_of(result) != "profile":

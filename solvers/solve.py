@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
+from ..instances.durations import warn_of_foreign_durations
 from ..models.checks import as_bytes, check_integer, check_seconds, check_type, shown
 from ..models.errors import InstanceError, LowtideError, UsageError
 from ..models.fact import Fact
@@ -99,6 +100,11 @@ def solve(
     InstanceError
         An invalid hint.
 
+    Warns
+    -----
+    ForeignDurationsWarning
+        Once per question, if its durations are those of another device than its machine's.
+
     Examples
     --------
     >>> import lowtide as lt
@@ -116,6 +122,7 @@ def solve(
     ((0, 2, 1, 3), True)
     """
     _check_arguments(problem, method, time_limit, seed, threads)
+    warn_of_foreign_durations(problem)
     most_bytes = as_bytes(memory_limit, 1, "memory limit", optional=True)
     check_type(options, (Mapping, type(None)), "options", "a mapping of names to texts, or None")
     check_type(log, (str, os.PathLike, type(None)), "log", "a path or None")

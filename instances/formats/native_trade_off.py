@@ -2,9 +2,9 @@
 
 ::
 
-    {"format": "lowtide/trade-off", "version": 1, "instance", "problem", "machine", "method", "reason",
-     "seconds", "least_memory", "bound", "points": [{"memory", "makespan", "peak", "bound", "proof", "gap",
-     "status", "plan"}], "runs": [run records]}
+    {"format": "lowtide/trade-off", "version": 1, "instance", "problem", "machine", "durations", "method",
+     "reason", "seconds", "least_memory", "bound", "points": [{"memory", "makespan", "peak", "bound",
+     "proof", "gap", "status", "plan"}], "runs": [run records]}
 
 Times are in ns, memory is in bytes. What can be computed (``gap``, ``status``), and the records of the runs,
 may be left out; they are not read.
@@ -40,6 +40,7 @@ _CURVE = {
     "instance": required(TEXT),
     "problem": TEXT,
     "machine": required(TEXT),
+    "durations": TEXT,
     "method": TEXT,
     "reason": _TEXT_OR_NULL,
     "seconds": Field(lambda value: type(value) in (int, float) and 0 <= value <= 1e18, "seconds >= 0"),
@@ -111,4 +112,5 @@ def trade_off_from_dict(data: Any, where: str = "trade-off") -> TradeOff:
         reason=data.get("reason"),
         seconds=float(data.get("seconds", 0.0)),
         problem=data.get("problem", "makespan"),
+        durations=data.get("durations"),
     )

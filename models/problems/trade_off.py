@@ -98,6 +98,8 @@ class TradeOff:
         The result of each solve, in the order of solving.
     problem
         CLI name of the problem.
+    durations
+        Where the durations of the graph come from, in words (`Graph.durations`); None: not recorded.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class TradeOff:
     seconds: float = 0.0
     runs: tuple[Result, ...] = field(default=(), repr=False, compare=False)
     problem: str = "makespan"
+    durations: str | None = None
 
     def __repr__(self) -> str:
         counts = f"{len(self.points)} memories, {len(self.front)} schedules"
@@ -144,6 +147,7 @@ class TradeOff:
             "instance": self.instance,
             "problem": self.problem,
             "machine": self.machine,
+            **({} if self.durations is None else {"durations": self.durations}),
             "method": self.method,
             "reason": self.reason,
             "seconds": round(self.seconds, 3),

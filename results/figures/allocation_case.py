@@ -19,7 +19,7 @@ from ...models.units import format_bytes, format_duration, format_gap, time_unit
 from ...models.verifier.allocation import verify_allocation
 from . import allocation_drawing as drawing
 from .allocation_drawing import Rectangles, Timeline
-from .profile_drawing import COLOURS
+from .profile_drawing import COLOURS, time_label
 
 if TYPE_CHECKING:
     Item = Result | Plan | Allocation | Mapping[str, int]
@@ -186,7 +186,8 @@ def time_name(case: AllocationCase, line: Timeline) -> str:
     elif counts_ops(case.plan):
         name = "ops executed"
     else:
-        name = f"time [{time_unit(int(line.times[-1] - line.times[0]))[0]}]"
+        unit = time_unit(int(line.times[-1] - line.times[0]))[0]
+        name = time_label(unit, None if case.graph is None else case.graph.durations)
     return f"{name}, one step for each start or end of a lifetime" if line.by_events else name
 
 

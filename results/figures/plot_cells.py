@@ -75,7 +75,7 @@ def cells(
     lanes = cell_lanes(graph, plan)
     figure = pyplot_figure(_inches(lanes)) if figure is None else figure
     span = max(verdict.makespan, 1)
-    scale = scale_for(span, 1, counts_ops=counts_ops_of(plan))
+    scale = scale_for(span, 1, graph, counts_ops=counts_ops_of(plan))
     above, below = figure.subplots(
         2, 1, sharex=True, gridspec_kw={"height_ratios": [_RUNS, _CELL * max(len(lanes), 1)]}
     )

@@ -83,7 +83,7 @@ def gantt(
     verdict.raise_if_invalid()
     figure = pyplot_figure(gantt_inches(plan)) if figure is None else figure
     span = max(verdict.makespan, 1)
-    scale = scale_for(span, 1, counts_ops=counts_ops_of(plan))
+    scale = scale_for(span, 1, graph, counts_ops=counts_ops_of(plan))
     ops, copies = drawing.op_kinds(graph, plan), drawing.copy_kinds(graph, plan)
     lanes = [(lane, ops) for lane in processor_lanes(graph, plan, span)]
     lanes += [(lane, copies) for lane in channel_lanes(graph, plan, span)]
@@ -91,7 +91,7 @@ def gantt(
     top, below = figure.subplots(
         2, 1, sharex=True, gridspec_kw={"height_ratios": [_LANE * len(lanes), _TIER]}
     )
-    draw_tier(below, plan, shown, memory_profile(graph, plan, shown.name))
+    draw_tier(below, graph, plan, shown, memory_profile(graph, plan, shown.name))
     draw_lanes(top, lanes, scale, span)
     top.set_xlabel("")
     top.tick_params(bottom=False, labelbottom=False)
@@ -150,7 +150,7 @@ def residency(
     kinds: set[str] = set()
     memories = memory_profiles(graph, plan)
     for ax, tier in zip(rows, tiers, strict=True):
-        draw_tier(ax, plan, tier, memories[tier.name])
+        draw_tier(ax, graph, plan, tier, memories[tier.name])
         kinds.update(ax.get_legend_handles_labels()[1])
         if ax is not rows[-1]:
             ax.set_xlabel("")
@@ -197,13 +197,13 @@ def style_lanes(ax: Axes, count: int, scale: Scale, span: int) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def draw_tier(ax: Axes, plan: Plan, tier: Tier, memory: MemoryProfile) -> None:
+def draw_tier(ax: Axes, graph: Graph, plan: Plan, tier: Tier, memory: MemoryProfile) -> None:
     """Draw the memory of a tier, stacked by kind of tensor, with its peak and its capacity."""
     levels = {"peak": memory.peak} if memory.peak else {}
     if tier.capacity is not None:
         levels["capacity"] = tier.capacity
     end, most = max(int(memory.times[-1]), 1), max(levels.values(), default=0)
-    scale = scale_for(end, most, counts_ops=counts_ops_of(plan))
+    scale = scale_for(end, most, graph, counts_ops=counts_ops_of(plan))
     style_axes(ax, scale, end, most)
     unit = scale.y_name.partition(" ")[2]
     ax.set_ylabel(f"{plain(shorten(tier.name, 14))} {unit}")

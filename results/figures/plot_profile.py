@@ -86,7 +86,7 @@ def profile(
     reference = None if several else reference_profile(graph, plan)
     levels = _levels(plan, memory, reference, bound)
     end, most = int(memory.times[-1]), max(levels.values())
-    scale = drawing.scale_for(end, most, counts_ops=counts_ops_of(plan))
+    scale = drawing.scale_for(end, most, graph, counts_ops=counts_ops_of(plan))
     if len(plan.machine.tiers) > 1:
         scale = scale._replace(y_name=f"{drawing.shorten(memory.tier, 28)} {scale.y_name}")
 

@@ -88,7 +88,7 @@ def stages(
     left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [3, 2], "wspace": 0.22})
     span = max(verification.makespan, 1)
     ops = drawing.op_kinds(graph, plan)
-    scale = scale_for(span, max(*memories, limit or 0), counts_ops=counts_ops_of(plan))
+    scale = scale_for(span, max(*memories, limit or 0), graph, counts_ops=counts_ops_of(plan))
     lanes = [
         (lane._replace(name=f"stage {s}", remark=f"{d} x {kind}"), ops)
         for s, (lane, d, kind) in enumerate(

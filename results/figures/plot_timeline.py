@@ -106,9 +106,9 @@ def timeline(
     copies, kinds = drawing.copy_kinds(graph, plan), set[str]()
     memories = memory_profiles(graph, plan)
     for ax, tier in zip(rows[1:], tiers, strict=True):
-        draw_tier(ax, plan, tier, memories[tier.name])
+        draw_tier(ax, graph, plan, tier, memories[tier.name])
         kinds.update(ax.get_legend_handles_labels()[1])
-    scale = scale_for(span, 1, counts_ops=counts_ops_of(plan))
+    scale = scale_for(span, 1, graph, counts_ops=counts_ops_of(plan))
     style_lanes(rows[0], count, scale, span)
     for y, (lane, colours) in enumerate(lanes):
         drawing.draw_lane(rows[0], lane, y, scale.x_unit, span, colours)

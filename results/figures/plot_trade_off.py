@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...models.errors import UsageError
 from ...models.units import binary_unit, format_bytes, format_duration, time_unit
 from .figure import INK, TEXT, name_axes, pyplot_figure
-from .profile_drawing import write_head
+from .profile_drawing import time_label, write_head
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ def trade_off(
     (left, right), (low, high) = _limits(curve)
     x_name, x_unit = binary_unit(round(right))
     y_name, y_unit = time_unit(curve.points[0].makespan)
-    name_axes(ax, f"memory [{x_name}]", f"makespan [{y_name}]")
+    name_axes(ax, f"memory [{x_name}]", time_label(y_name, curve.durations, "makespan"))
     ax.set_xlim(left / x_unit, right / x_unit)
     ax.set_ylim(low / y_unit, high / y_unit)
     for axis, unit in ((ax.xaxis, x_unit), (ax.yaxis, y_unit)):

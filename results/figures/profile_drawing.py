@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ...models.derived.profile import MemoryProfile
+    from ...models.graph import Graph
 
 COLOURS = {
     "weight": "#EEDD88",
@@ -67,11 +68,24 @@ class Scale(NamedTuple):
     y_unit: int
 
 
-def scale_for(end_ns: int, most_bytes: int, *, counts_ops: bool) -> Scale:
-    """Return the units that suit a picture up to the given time and size."""
+def scale_for(end_ns: int, most_bytes: int, graph: Graph, *, counts_ops: bool) -> Scale:
+    """Return the units that suit a picture of a graph up to the given time and size."""
     x_name, x_unit = ("ops executed", 1) if counts_ops else time_unit(end_ns)
     y_name, y_unit = binary_unit(most_bytes)
-    return Scale(x_name if counts_ops else f"time [{x_name}]", x_unit, f"memory [{y_name}]", y_unit)
+    return Scale(
+        x_name if counts_ops else time_label(x_name, graph.durations), x_unit, f"memory [{y_name}]", y_unit
+    )
+
+
+def time_label(unit: str, durations: str | None, name: str = "time") -> str:
+    """Return the label of an axis of time: its unit, and where durations that were not given come from.
+
+    Examples
+    --------
+    >>> time_label("ms", "roofline of l4, fp32"), time_label("s", "given", "makespan")
+    ('time [ms], roofline of l4, fp32', 'makespan [s]')
+    """
+    return f"{name} [{unit}]" + ("" if durations in (None, "given") else f", {durations}")
 
 
 def draw_areas(ax: Axes, memory: MemoryProfile, scale: Scale) -> None:

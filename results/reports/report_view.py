@@ -192,6 +192,7 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("detail", record.get("detail")),
         ("proof of the bound", record.get("proof")),
         ("bound by", record.get("bound_kind")),
+        ("durations", record.get("durations")),
         ("verified", "yes" if record.get("verified") else "no"),
         ("peaks", _sizes(record.get("peaks"))),
         ("traffic", _sizes(record.get("traffic"))),

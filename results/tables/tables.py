@@ -183,7 +183,8 @@ def pivot(
         cells=tuple(cells),
         totals=len(parts) - 1,
     )
-    return replace(table, note=_note(table, shown.kind, AGGREGATES[how].format(shift=shift)))
+    words = (_note(table, shown.kind, AGGREGATES[how].format(shift=shift)), _durations(runs))
+    return replace(table, note=" ".join(word for word in words if word))
 
 
 def summary(
@@ -231,6 +232,7 @@ def summary(
             "PAR2, PAR10: mean of all runs, unsolved ones with 2 or 10 times the limit. Gaps: means of "
             "the runs that have one. Primal integral: divided by the time limit. Wins: runs with the "
             "best objective of their case. (n/m): n of m runs count."
+            f"{' ' if (words := _durations(runs)) else ''}{words}"
         ),
         keys=first.keys,
         labels=first.labels,
@@ -283,6 +285,13 @@ def _in_common(runs: pd.DataFrame, cols: Sequence[str]) -> pd.Series[bool]:
     case = runs.groupby([*CASE], dropna=False).ngroup()
     everywhere = column.where(able).groupby(case).transform("nunique") == column[able].nunique()
     return everywhere & (has | ~able).groupby(case).transform("all")
+
+
+def _durations(runs: pd.DataFrame) -> str:
+    """Return where the durations of runs in ns come from; empty if no record says it."""
+    column = runs["durations"].dropna() if "durations" in runs else ()
+    texts = sorted({*map(str, column)})
+    return f"Durations: {'; '.join(texts[:3])}{'; …' if len(texts) > 3 else ''}." if texts else ""
 
 
 def _note(table: Table, kind: Kind, mean: str) -> str:

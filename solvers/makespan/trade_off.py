@@ -90,6 +90,7 @@ def sweep(
         method=method,
         reason=own.reason,
         seconds=time.perf_counter() - began,
+        durations=problem.graph.durations,
         runs=tuple(own.runs),
     )
 

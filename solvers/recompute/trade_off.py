@@ -91,6 +91,7 @@ def sweep(
         method=method,
         reason=reason,
         seconds=time.perf_counter() - began,
+        durations=problem.graph.durations,
         runs=tuple(runs),
         problem=problem.name,
     )

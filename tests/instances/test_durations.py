@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import lowtide as lt
 from lowtide.instances import load_machine, load_problem, machine_names
-from lowtide.instances.durations import foreign_durations, with_durations
+from lowtide.instances.durations import ForeignDurationsWarning, foreign_durations, with_durations
 from lowtide.instances.load_plan import load_plan
 from lowtide.instances.machines import rated_machines
 from lowtide.instances.machines.written import write_machine
@@ -193,6 +194,32 @@ def test_a_machine_without_rates_changes_nothing_and_is_warned_of() -> None:
     assert not foreign_durations(lt.load("gen:chain"), problem.machine)
     older = Graph(name="g", tensors=(), ops=(Op(name="a"),), provenance={"durations": "roofline"})
     assert "ops state no work" in foreign_durations(older, load_machine("h100-80g"))
+
+
+def test_solve_warns_once_per_question_of_durations_of_another_device() -> None:
+    graph = lt.load("gen:unet?depth=2&train=1", durations="l4")
+    problem = lt.Placement(graph, lt.load_machine("h100-80g"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for method in ("demand-lru", "demand-lru", "belady"):
+            lt.solve(replace(problem), method)
+    (warning,) = caught
+    assert (warning.category, warning.filename) == (ForeignDurationsWarning, __file__)
+    assert "roofline of l4, fp32, not of machine 'h100-80g': durations=h100-80g takes" in str(warning.message)
+    quiet = (
+        lt.Placement(graph, lt.load_machine("l4")),
+        lt.Recompute(graph, memory=2**40),
+        lt.Peak(graph),
+        lt.Makespan(graph, 2),
+    )
+    methods = ("demand-lru", "store-all", "reference", "list")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for question, method in zip(quiet, methods, strict=True):
+            assert lt.solve(question, method).verification
+    slower = lt.Recompute(graph, memory=2**40, machine=lt.load_machine("h100-80g"))
+    with pytest.warns(ForeignDurationsWarning, match="not of machine 'h100-80g'"):
+        lt.solve(slower, "store-all")
 
 
 def test_bundled_traces_state_work_that_takes_their_durations_on_the_reference_machine() -> None:

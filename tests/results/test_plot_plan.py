@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lowtide as lt
 from lowtide import (
     Access,
     Channel,
@@ -321,3 +322,16 @@ def test_joined_bars_keep_the_extent_and_are_few(given_bars: list[Bar], span: in
         wide = {(b.start, b.end, b.kind) for b in before if b.end - b.start > column}
         assert wide <= {(b.start, b.end, b.kind) for b in after}
         assert all(b.end - b.start <= column or (b.start, b.end, b.kind) in wide for b in after)
+
+
+def test_axes_of_time_say_whose_the_durations_are() -> None:
+    graph = lt.load("gen:unet?depth=1&train=1", durations="l4")
+    problem = lt.Placement(graph, lt.load_machine("l4"), addresses=True)
+    result, words = lt.solve(problem, "demand-lru"), "roofline of l4, fp32"
+    assert result.graph
+    for kind in ("timeline", "gantt", "residency"):
+        labels = [ax.get_xlabel() for ax in result.plot(kind, figure=plot.new_figure())]
+        assert labels[-1].startswith("time [")
+        assert labels[-1].endswith(f"], {words}")
+    for kind in ("profile", "allocation"):
+        assert getattr(plot, kind)(result, ax=plot.new_axes()).get_xlabel().endswith(f"], {words}")

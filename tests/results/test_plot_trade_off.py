@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import lowtide as lt
+from lowtide.instances.formats.native_trade_off import trade_off_from_dict
 from lowtide.models.errors import UsageError
 
 pytest.importorskip("matplotlib")
@@ -41,6 +42,16 @@ def test_staircases_lie_where_schedules_and_bounds_are() -> None:
     assert bounds[-1] == (ax.get_xlim()[1], 5)
     low, high = ax.get_ylim()
     assert 0 <= low < 5 < 9 < high
+
+
+def test_time_says_whose_the_durations_are() -> None:
+    problem = lt.Makespan(lt.load("gen:unet?depth=1&durations=l4"), 2)
+    known = lt.sweep_memory(problem, 2, threads=1, time_limit=5)
+    again = trade_off_from_dict(known.record())
+    assert again.durations == known.durations == "roofline of l4, fp32"
+    label = lt.plot.trade_off(again, lt.plot.new_axes()).get_ylabel()
+    assert label.startswith("makespan [")
+    assert label.endswith("], roofline of l4, fp32")
 
 
 def test_dots_are_filled_where_a_schedule_is_proved_fastest() -> None:

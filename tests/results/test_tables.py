@@ -61,6 +61,17 @@ def test_mean_is_over_the_runs_that_have_the_value_and_says_how_many(three: pd.D
     assert found["net-10", "crash"] == Cell()
 
 
+def test_notes_say_whose_the_durations_are(tmp_path: Path) -> None:
+    devices = ("roofline of l4, fp32", "measured")
+    rows = [record(f"net-{k}", "fast", seconds=1) | {"durations": text} for k, text in enumerate(devices)]
+    runs = runs_of(tmp_path, record("net-2", "fast", seconds=1), *rows)
+    words = "Durations: measured; roofline of l4, fp32."
+    assert pivot(runs, value="gap").note.endswith(words)
+    assert summary(runs).note.endswith(words)
+    assert "Durations" not in summary(runs[runs["durations"].isna()]).note
+    assert pivot(runs, rows=("durations",), value="runs").labels == (("-",), *((d,) for d in sorted(devices)))
+
+
 def test_rows_are_in_natural_order(three: pd.DataFrame) -> None:
     assert [row for (row,) in pivot(three).labels] == ["net-1", "net-2", "net-10"]
 
