@@ -47,6 +47,7 @@ from .strict_json import (
     problem,
     read_bytes,
     required,
+    show,
 )
 
 _INDICES = Field(is_int_list, "a list of indices (integers)")
@@ -233,12 +234,28 @@ def _op(i: int, row: Mapping[str, Any]) -> Op:
 
 def _with_work(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Return the object of an op or a mode, its work read."""
-    if "work" not in row:
-        return row
-    for k, part in enumerate(row["work"]):
+    return {**row, "work": work_from_list(row["work"], where)} if "work" in row else row
+
+
+def work_from_list(parts: Any, where: str) -> tuple[Work, ...]:
+    """Return the work of an op from the list of its JSON objects.
+
+    Raises
+    ------
+    InstanceError
+        If it is no such list.
+
+    Examples
+    --------
+    >>> work_from_list([{"nbytes": 8}], "op 0")
+    (Work(nbytes=8, multiply_adds=0, dtype='fp32', times=1),)
+    """
+    if not is_list(parts):
+        raise InstanceError(f"{where}, work: found {show(parts)}, expected a list of work")
+    for k, part in enumerate(parts):
         if text := problem(part, _WORK):
             raise InstanceError(f"{where}, work {k}, {text}")
-    return {**row, "work": tuple(Work(**part) for part in row["work"])}
+    return tuple(Work(**part) for part in parts)
 
 
 def _check_after(ops: Sequence[Mapping[str, Any]], where: str) -> None:

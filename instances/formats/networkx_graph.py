@@ -3,7 +3,7 @@
 In a full graph there is a node for each op (``op0``, ``op1``, …) and for each tensor (``tensor0``, …), in
 index order. An edge from tensor to op is a read, from op to tensor a write, from op to op a control
 edge (``after``); ``position`` on an edge is its place in the op's list. The attributes are those of the
-native format, but ``name`` is ``label``, which drawing tools show, and ``inplace`` and ``modes``
+native format, but ``name`` is ``label``, which drawing tools show, and ``inplace``, ``modes`` and ``work``
 are JSON text. The graph attribute ``format`` is
 ``lowtide/graph``: a digraph without it is read by the conventions of `plain_dag`.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ROLES = {("tensor", "op"): "reads", ("op", "tensor"): "writes", ("op", "op"): "after"}
 _TEXT_KEYS = {"format", "kind", "accounting"}
 _FLAG_KEYS = {"initial", "final"}
-_JSON_KEYS = {"provenance", "inplace", "modes"}
+_JSON_KEYS = {"provenance", "inplace", "modes", "work"}
 
 
 def to_networkx(graph: Graph) -> nx.DiGraph[str]:

@@ -5,7 +5,8 @@ Conventions (names in any case; of several names the first one counts):
 * A node is an op. ``nbytes``, ``memory``, ``mem``, ``size``, ``output_size`` or ``weight`` is the size of
   the one tensor that it writes, which all of its successors read; ``duration_ns``, ``duration``,
   ``time``, ``runtime`` or ``cost`` its time in ns (default 1); ``workspace`` or ``temp`` the bytes that
-  it holds only while it runs; ``kind``, ``op``, ``op_type`` or ``type`` its operator; ``label`` or
+  it holds only while it runs; ``work`` the JSON text of its work as in native files, for durations of
+  other devices; ``kind``, ``op``, ``op_type`` or ``type`` its operator; ``label`` or
   ``name`` its name (default: the node).
 * An edge with ``nbytes``, ``memory``, ``mem``, ``size``, ``data`` or ``weight`` is a tensor of its own
   that the tail writes and the head reads (the per-edge-data model).
@@ -29,7 +30,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from ...models.errors import InstanceError, UsageError
 from ...models.graph import Graph, Op, Tensor
 from ...models.units import parse_bytes, parse_duration
-from .strict_json import located, show
+from ...models.work import Work
+from .native import work_from_list
+from .strict_json import located, parse_json, show
 from .task_order import topological_order
 
 if TYPE_CHECKING:
@@ -92,6 +95,7 @@ class _PlainDag:
                 kind=str(self._value(i, _KIND) or ""),
                 duration_ns=1 if (time := self._integer(i, _DURATION, 1)) is None else time,
                 workspace=self._integer(i, _WORKSPACE, 0) or 0,
+                work=self._work(i),
                 reads=tuple(self.reads[i]),
                 writes=tuple(self.writes[i]),
                 after=tuple(sorted(number[x] for x in self.after[i])),
@@ -103,7 +107,10 @@ class _PlainDag:
                 name=name,
                 tensors=tuple(self.tensors),
                 ops=tuple(ops),
-                provenance={"source": "directed graph with sizes on its nodes or edges"},
+                provenance={
+                    "source": "directed graph with sizes on its nodes or edges",
+                    **({"durations": "given"} if any(op.work for op in ops) else {}),
+                },
             )
         return graph
 
@@ -173,6 +180,11 @@ class _PlainDag:
         if value is None:
             return None
         return _to_integer(value[1], least, f"{self.where}: node {self._label(i)!r}, {value[0]}")
+
+    def _work(self, i: int) -> tuple[Work, ...]:
+        value, where = self._value(i, ("work",)), f"{self.where}: node {self._label(i)!r}"
+        parts = parse_json(value.encode(), f"{where}, work") if isinstance(value, str) else value
+        return () if parts is None else work_from_list(parts, where)
 
     def _value(self, i: int, names: tuple[str, ...]) -> Any:
         found = _first(self.attributes[i], names)

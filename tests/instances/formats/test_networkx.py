@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -12,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.instances import from_networkx, load, save, to_networkx
+from lowtide.instances import from_networkx, load, load_machine, save, to_networkx
 from lowtide.models.errors import InstanceError
 from lowtide.models.graph import Graph, Op, Tensor
+from lowtide.models.work import Work
 from tests.effort import many
-from tests.strategies import graphs, random_graph
+from tests.strategies import graphs, random_graph, with_work
 
 ENDINGS = (".dot", ".gv", ".graphml", ".graphml.gz")
 MANY = many(25)
@@ -28,6 +30,7 @@ def survives(graph: Graph, path: Path) -> None:
     assert (back.tensors, back.name, back.accounting) == (graph.tensors, graph.name, graph.accounting)
     assert back == graph
     assert back.provenance == graph.provenance
+    assert [(op.all_work, op.work) for op in back.ops] == [(op.all_work, op.work) for op in graph.ops]
     first = path.read_bytes()
     save(back, path)
     assert path.read_bytes() == first
@@ -38,10 +41,14 @@ def survives(graph: Graph, path: Path) -> None:
 def test_round_trip(graph: Graph, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("round")
     with_modes = random_graph(Random(seed), mode_tiers=("hbm", "dram"), mode_kinds=("gpu",))
-    for k, g in enumerate((graph, with_modes)):
+    options: dict[str, Any] = {"mode_tiers": ("hbm", "dram"), "mode_kinds": ("gpu",)}
+    worked = with_work(Random(seed), every=True, **options)
+    for k, g in enumerate((graph, with_modes, worked)):
         for ending in ENDINGS:
             survives(g, folder / f"g{k}{ending}")
-        assert from_networkx(to_networkx(g)) == g
+        back = from_networkx(to_networkx(g))
+        assert back == g
+        assert [op.all_work for op in back.ops] == [op.all_work for op in g.ops]
 
 
 @MANY
@@ -119,6 +126,22 @@ def test_the_reference_order_takes_the_first_listed_ready_node() -> None:
     assert [op.name for op in from_networkx(dag(nodes, [("a", "d"), ("b", "d")])).ops] == list("cbad")
 
 
+def test_nodes_state_work_whose_durations_are_given_or_a_machines(tmp_path: Path) -> None:
+    work = [{"nbytes": 10**6, "multiply_adds": 10**9, "dtype": "bf16"}]
+    nodes = {"a": {"size": 5, "time": 7, "work": work}, "b": {"size": 3, "work": json.dumps(work)}}
+    source = dag(nodes, [("a", "b")])
+    graph = from_networkx(source)
+    assert graph.ops[0].work == graph.ops[1].work == (Work(nbytes=10**6, multiply_adds=10**9, dtype="bf16"),)
+    assert (graph.durations, graph.ops[0].duration_ns) == ("given", 7)
+    source.nodes["a"]["work"] = json.dumps(work)
+    nx.write_graphml(source, tmp_path / "g.graphml")
+    timed = load(tmp_path / "g.graphml", durations="h100-80g")
+    rates = load_machine("h100-80g").compute
+    assert rates is not None
+    assert [op.duration_ns for op in timed.ops] == [rates.duration_ns(op.work) for op in graph.ops]
+    assert timed.durations == "roofline of h100-80g, bf16"
+
+
 def test_zero_time_dummies_vanish_into_after() -> None:
     nodes = {"s": {"time": 0}, "a": {"size": 1}, "j": {"time": 0}, "k": {"time": "0"}, "b": {"size": 2}}
     graph = from_networkx(dag(nodes, [("s", "a"), ("a", "j"), ("j", "k"), ("k", "b")]))
@@ -144,6 +167,9 @@ def test_parallel_edges_are_tensors_of_their_own() -> None:
         (dag({"a": {"size": True}}, []), "node 'a', size: found true"),
         (dag({"a": {"size": 1, "time": 0}}, []), "duration: found 0 on a node with data"),
         (dag({"a": {"size": 1, "time": -2}}, []), "node 'a', time: found -2"),
+        (dag({"a": {"size": 1, "work": "["}}, []), "node 'a', work, line 1, column 2: found"),
+        (dag({"a": {"size": 1, "work": 3}}, []), "node 'a', work: found 3, expected a list of work"),
+        (dag({"a": {"size": 1, "work": '[{"nbytes": "x"}]'}}, []), "node 'a', work 0, nbytes: found \"x\""),
         (dag({}, [("a", "b", {"data": "x"})]), "edge 'a' -> 'b', data: found \"x\""),
         (dag({"a": {"size": 2**62}}, []), "nbytes: found the sum"),
         (nx.Graph([("a", "b")]), "found an undirected graph, expected a directed one"),
@@ -173,6 +199,7 @@ def broken(change: Any) -> nx.DiGraph[str]:
         (lambda s: s.nodes["tensor0"].pop("nbytes"), "tensor 0 's', found no key 'nbytes'"),
         (lambda s: s.nodes["tensor0"].update(nbytes="x"), "tensor 0 's', nbytes: found \"x\""),
         (lambda s: s.nodes["op0"].update(modes="["), "node op0, modes, line 1, column 2: found"),
+        (lambda s: s.nodes["op0"].update(work="[3]"), "op 0 'source', work 0"),
         (lambda s: s.graph.update(version=3), "version: found 3, expected 1"),
         (lambda s: s.graph.update(format="x"), 'format: found "x"'),
         (lambda s: s.add_edge("op3", "op0", position=0), "after: found the cycle op 0 'source'"),
