@@ -3,13 +3,16 @@
 ``catalogue.json`` lists them. An entry has either a ``spec`` (a generator) or a ``file`` in this
 folder: a graph in the native or the stated format, or buffers as CSV. ``peak`` holds what is known of a
 graph for the question `peak`, in bytes; null where nothing was proved yet.
+
+Option ``dtype`` is that of the generator. Graphs that were recorded state the data type of their arithmetic,
+but not which tensors hold integers: fp32 may become tf32, of the same bytes; other types need the network.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -18,10 +21,14 @@ from typing import TypeVar
 from ...models.buffers import Buffers
 from ...models.errors import InstanceError
 from ...models.graph import Graph
+from ...models.work import DTYPES
 from ..formats.strict_json import nearest
+from ..options import Parameter
 from ..spec import parse_spec
 
 T = TypeVar("T")
+
+PARAMETERS = {"dtype": Parameter("", "data type of values and arithmetic", choices=tuple(DTYPES))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +81,21 @@ def entries() -> dict[str, Entry]:
     return {row["name"]: Entry(**{**row, "peak": Bounds(**row.get("peak", {}))}) for row in rows}
 
 
-def load_entry(name: str) -> Graph:
+def load_entry(name: str, *, dtype: str = "") -> Graph:
     """Return a bundled graph.
+
+    Parameters
+    ----------
+    dtype
+        Data type of values and arithmetic; empty: as the catalogue has it.
 
     Raises
     ------
     InstanceError
-        If there is none of that name, it is a set of buffers, or its hash is not the one that the
-        catalogue states.
+        If there is none of that name, it is a set of buffers, its hash is not the one that the catalogue
+        states, or its sizes in the data type are not known.
     """
+    from ..durations import at_peak_rates
     from ..formats import SCHEMES
     from ..generators import generate
 
@@ -95,7 +108,30 @@ def load_entry(name: str) -> Graph:
         spec = parse_spec(entry.spec)
         graph = generate(spec.name, **spec.options)
     _check(entry, graph.sha256)
-    return graph
+    stated = {part.dtype for op in graph.ops for part in op.all_work}
+    if not dtype or stated == {dtype}:
+        return graph
+    if entry.spec is not None and stated:
+        return generate(spec.name, **spec.options, dtype=dtype)
+    if (stated, dtype) != ({"fp32"}, "tf32"):
+        raise _unknown_sizes(name, graph, dtype, stated)
+    updates = graph.provenance.get("optimizer")  # which `torch:` leaves in 32 bits, too
+    ops = (
+        op if op.kind == updates else replace(op, work=tuple(replace(part, dtype=dtype) for part in op.work))
+        for op in graph.ops
+    )
+    return at_peak_rates(replace(graph, ops=tuple(ops)))
+
+
+def _unknown_sizes(name: str, graph: Graph, dtype: str, stated: set[str]) -> InstanceError:
+    """Return what is wrong with a data type of a graph that no generator made, and what to load instead."""
+    network = str(graph.provenance.get("source"))
+    if not stated:
+        expected = "none, for its ops state no data type; load a network of gen:, onnx: or torch: with dtype="
+    else:
+        again = f"{network}{'&' if '?' in network else '?'}dtype={'fp16' if dtype == 'fp16' else 'bf16'}"
+        expected = f"fp32 or tf32, in which its tensors were recorded; '{again}' records the network anew"
+    return InstanceError(f"instance 'catalogue:{name}', dtype: found {dtype}, expected {expected}")
 
 
 def is_buffers(name: str) -> bool:

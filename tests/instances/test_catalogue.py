@@ -124,6 +124,15 @@ def test_buffers_of_the_catalogue_are_those_of_the_file() -> None:
     ("read", "name", "words"),
     [
         (load, "minimalloc/D", "found a set of buffers, expected a graph"),
+        (
+            load,
+            "gpt2-small-train?dtype=fp8",
+            "'torch:gpt2_small?train=1&dtype=bf16' records",
+        ),
+        (load, "swin-t?dtype=fp16", "found fp16, expected fp32 or tf32, in which its tensors were"),
+        (load, "diamond?dtype=bf16", "found bf16, expected none, for its ops state no data type; load a"),
+        (load, "randwire-20-0?dtype=bf16", "found bf16, expected none"),
+        (load, "minimalloc/D?dtype=bf16", "found a set of buffers"),
         (load, "g10/vit-1281", "did you mean g10/vit-1280"),
         (load_buffers, "minimalloc/L", "found unknown name 'minimalloc/L'"),
         (load_buffers, "minimalloc/A?iterations=3", "found buffers, expected a plan or a graph"),
@@ -133,6 +142,20 @@ def test_buffers_of_the_catalogue_are_those_of_the_file() -> None:
 def test_wrong_names_and_options(read: Callable[[str], object], name: str, words: str) -> None:
     with pytest.raises(InstanceError, match=re.escape(words)):
         read(f"catalogue:{name}")
+
+
+def test_generated_graphs_take_a_data_type_and_recorded_ones_another_arithmetic() -> None:
+    graph = load("catalogue:unet-4-train?dtype=bf16&durations=h100-80g")
+    assert graph == load("gen:unet?train=1&dtype=bf16&durations=h100-80g")
+    assert graph.durations == "roofline of h100-80g, bf16"
+    assert load(str(graph.source)) == graph
+    kept = load("catalogue:llama-block-train")
+    assert load("catalogue:llama-block-train?dtype=fp32") == kept
+    other = load("catalogue:llama-block-train?dtype=tf32")
+    assert other.tensors == kept.tensors
+    assert other.durations == "roofline of a100-40g at its peak rates, tf32, fp32"
+    kinds = {op.kind for op in other.ops for part in op.work if part.dtype == "fp32"}
+    assert kinds == {"adamw"}
 
 
 def test_the_notice_names_every_folder_of_others() -> None:
