@@ -190,7 +190,8 @@ class Result:
             words.append(f"bound {exact_value(self.bound, self.unit)}")
             words += [] if self.gap is None else [f"gap {format_gap(self.gap)}"]
         if self.status in (Status.FAILED, Status.INFEASIBLE, Status.UNKNOWN) and self.detail:
-            words.append(self.detail if len(self.detail) <= 100 else f"{self.detail[:99]}…")
+            is_answer = self.status is Status.INFEASIBLE or len(self.detail) <= 100
+            words.append(self.detail if is_answer else f"{self.detail[:99]}…")
         rows = " with added rows" if self.constrained else ""
         return f"Result({self.problem} of {self.instance!r} by {self.method}{rows}: {', '.join(words)})"
 

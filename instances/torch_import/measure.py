@@ -3,7 +3,8 @@
     python -m lowtide.instances.torch_import.measure 'resnet50?batch=32' ... [--device cuda] [--cap 8GiB]
         [--repeat 20] [--out DIR]
 
-Each network of ``torch:`` is traced as a training step with weights (further options behind ``?``), and
+Each network of ``torch:`` is traced as a training step with weights (further options behind ``?``), a
+module of the user's (``FILE.py:FUNCTION``, `lowtide.instances.torch_import.own_module`) as it is, and
 each op is timed where it runs: by a monotonic clock on the CPU, by events on a GPU, which is given something
 to do before each op, so that what is timed is the op and not how fast the host calls it. Its duration is the
 median over the repetitions, after `WARM_UP` steps that do not count. The ops run in the reference order;
@@ -26,9 +27,10 @@ import argparse
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -47,6 +49,7 @@ from ..machines.written import write_machine
 from ..spec import parse_spec
 from . import checked_options, record_torch
 from .errors import one_line_errors
+from .own_module import is_own_module, own_recorder
 from .recording import Step
 from .tracing import require_device, require_torch
 
@@ -261,7 +264,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}.measure")
     parser.description = (__doc__ or "").partition("\n")[0]
-    parser.add_argument("models", nargs="+", metavar="MODEL", help="a network of torch:, with its options")
+    parser.add_argument(
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help="a network of torch:, with its options; or FILE.py:FUNCTION or package.module:function, which "
+        "returns (module, inputs) or (module, inputs, targets, loss)",
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default cpu")
     parser.add_argument("--batch", type=int, metavar="N", help="size of the batch (else the model says)")
     parser.add_argument("--cap", metavar="SIZE", help="memory of the device that may be used, such as 8GiB")
@@ -280,32 +289,36 @@ def _main(arguments: Sequence[str] | None) -> int:
     from .running.run import limit_device
 
     limit_device(args.device, cap)
-    networks = [_network(model, args.batch) for model in args.models]
+    recorders = [_recorder(model, args) for model in args.models]
     found = measurement(args.device, args.repeat, "" if cap is None else f"cap of {cap} bytes")
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / "machine.toml"
     both = "; both tiers are its memory" if args.device == "cpu" else ""
     write_machine(measured_machine(args.device, found, cap), path, f"{found.device}, as measured{both}")
     print(path)
-    for name, options in networks:
-        with one_line_errors(f"measurement of {name}"):
-            step = record_torch(name, seed=args.seed, device=args.device, **options)
+    for model, recorded in zip(args.models, recorders, strict=True):
+        with one_line_errors(f"measurement of {model}"):
+            step = recorded()
             path = args.out / f"{step.graph.name}.json.gz"
             write_graph(measured_graph(step, found, cap), path)
         print(path)
     return 0
 
 
-def _network(model: str, batch: int | None) -> tuple[str, dict[str, str]]:
-    """Return the name of a network and its options, checked before anything is measured."""
+def _recorder(model: str, args: argparse.Namespace) -> Callable[[], Step]:
+    """Return what records a model; its options are checked before anything is measured."""
+    if is_own_module(model):
+        if args.batch is not None:
+            raise UsageError(f"--batch: found it with {model!r}, expected that the function makes the batch")
+        return own_recorder(model, seed=args.seed, device=args.device)
     spec = parse_spec(model if ":" in model else f"torch:{model}")
     if spec.scheme != "torch":
-        raise InstanceError(f"measure: found {model!r}, expected a network of torch:")
-    options = {"train": "1", "weights": "1", **spec.options}
-    if batch is not None:
-        options["batch"] = str(batch)
+        raise InstanceError(f"measure: found {model!r}, expected a network of torch:, or FILE.py:FUNCTION")
+    options: dict[str, Any] = {"train": "1", "weights": "1", **spec.options}
+    if args.batch is not None:
+        options["batch"] = str(args.batch)
     checked_options(spec.name, options)
-    return spec.name, options
+    return partial(record_torch, spec.name, seed=args.seed, device=args.device, **options)
 
 
 if __name__ == "__main__":

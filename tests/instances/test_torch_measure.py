@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,86 @@ def test_a_cap_below_the_peak_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     assert verdict.valid
     largest = max(sum(graph.tensors[t].nbytes for t in {*op.reads, *op.writes}) for op in graph.ops)
     assert verdict.peaks["device"] == largest < 60e6
+
+
+NET = """
+import torch
+from torch import nn
+from beside import WIDTH
+
+def step():
+    module = nn.Sequential(nn.Linear(8, WIDTH), nn.ReLU(), nn.Dropout(0.5), nn.Linear(WIDTH, 4))
+    return module, torch.randn(5, 8), torch.zeros(5, dtype=torch.int64), nn.functional.cross_entropy
+
+def inference():
+    return nn.Linear(8, 16), torch.randn(5, 8)
+
+def three():
+    return 1, 2, 3
+
+def broken():
+    raise KeyError("weights")
+"""
+
+
+@pytest.fixture
+def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the path of a file with functions that make modules."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net_of_user.py").write_text(NET)
+    (tmp_path / "beside.py").write_text("WIDTH = 16")
+    return "net_of_user.py"
+
+
+@pytest.mark.slow  # modules are traced and run several times
+def test_a_module_of_the_user_is_measured_and_its_plan_run(
+    net: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([f"{net}:step?optimizer=adamw", f"{net}:inference", "--repeat", "1", "--out", "out"]) == 0
+    assert capsys.readouterr().out.split() == [
+        "out/machine.toml",
+        "out/step.json.gz",
+        "out/inference.json.gz",
+    ]
+    graph = lt.load("out/step.json.gz")
+    assert graph.durations == "measured"
+    assert graph.provenance["module"] == f"{net}:step?optimizer=adamw"
+    assert sum(t.nbytes for t in graph.tensors if t.kind == "weight") == 4 * (8 * 16 + 16 + 16 * 4 + 4)
+    assert len([op for op in graph.ops if op.kind == "adamw"]) == 4
+    machine = lt.load_machine("out/machine.toml", {"device": 2 * sum(t.nbytes for t in graph.tensors)})
+    lt.save(lt.solve(lt.Placement(graph, machine, whole=True), "demand-lru"), "plan.json")
+    for words in ([f"{net}:step?optimizer=adamw"], ["net_of_user:step?optimizer=adamw", "--seed", "3"]):
+        assert run(["plan.json", "--module", *words]) == 0
+        text = capsys.readouterr().out
+        assert "memory at every instant: as predicted" in text
+        assert "bit by bit those of the eager step" in text
+    for words, said in (
+        ([], f"found a plan for a module, expected --module {net}:step?optimizer=adamw"),
+        (["--module", f"{net}:inference"], "found other tensors than the recorded step 'inference' has"),
+        (["--module", f"{net}:step"], "the recorded step 'step' has"),  # the optimizer is another
+        (["--module", "step"], "found 'step', expected FILE.py:FUNCTION"),
+    ):
+        assert run(["plan.json", *words]) == 2
+        assert said in capsys.readouterr().err
+    for words, said in (
+        ([f"{net}:three"], "returns 3 values, expected a tuple (module, inputs)"),
+        ([f"{net}:broken"], "found KeyError ('weights') in its code, expected a function that runs"),
+    ):
+        assert main([*words, "--repeat", "1"]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_functions_that_are_not_there_are_refused(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        ([f"{net}:nothing"], "found no function 'nothing' in net_of_user.py"),
+        (["other.py:step"], "found no file other.py"),
+        (["net_of_others:step"], "found no module 'net_of_others', expected package.module:function on"),
+        ([f"{net}:step?optimizer=sgdd"], 'option optimizer: found "sgdd"'),
+        ([f"{net}:step", "--batch", "3"], "--batch: found it with"),
+    ):
+        assert main([*words, "--repeat", "1"]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_refusals(
