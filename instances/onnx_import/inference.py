@@ -11,6 +11,7 @@ from .control_flow import body_model, declared, given_to, has_bodies, outputs_of
 from .dependence import attributes_of, bodies, captured_names, check_order, operator
 from .foreign import FOREIGN, Foreign, made_by
 from .reading import require_onnx
+from .sequences import ADVICE, resolve_sequences
 from .shapes import KnownValue, constant_contents, fold_arguments, infer_once
 from .statements import Shape, state, state_by_hand, take_statements
 
@@ -45,6 +46,7 @@ def infer_values(
         changed = bool(
             taken
             or _state_foreign(model, values)
+            or resolve_sequences(model, values)
             or ((unknown or has_bodies(model.graph)) and fold_arguments(model, values))
             or (branch and take_branches(model, branch))
             or (unknown and _state_stated(model.graph, values, unknown, stated))
@@ -64,7 +66,7 @@ def _refuse_unknown(
     producer = next((n for n in model.graph.node if name in n.output), None)
     origin = f", output of {operator(producer)} {producer.name!r}" if producer else ""
     more = f" ({len(unknown) - 1} more like it)" if len(unknown) > 1 else ""
-    step = "export the model without it"
+    step = ADVICE if "sequence" in what else "export the model without it"
     if what.startswith("shape") or "rank" in what or "inferred" in what:
         sizes = re.findall(r"[^\[\], ]+", what.removeprefix("shape")) if "[" in what else ["1", "80", "?"]
         text = "x".join(size if size.isdigit() else "100" for size in sizes)
@@ -94,7 +96,10 @@ def body_of(
     own = body_model(model, body, given_to(node, body, values, label), values)
     check_order(own.graph, label)
     try:
-        return own, infer_values(own, label, branch)
+        values_of_body = infer_values(own, label, branch)
+        if len(own.graph.output) != len(body.output):
+            raise InstanceError(f"{label}: found a body that returns a sequence, expected tensors; {ADVICE}")
+        return own, values_of_body
     except InstanceError as error:
         text = str(error).removesuffix(choose)
         raise InstanceError(text + choose * (operator(node) == "If")) from None

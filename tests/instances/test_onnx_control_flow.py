@@ -306,16 +306,27 @@ def test_what_cannot_be_sized_is_refused_with_a_next_step(
         load_onnx(path)
 
 
-def test_sequences_and_optionals_are_refused(tmp_path: Path) -> None:
+def test_sequences_within_bodies_give_way_to_their_elements(tmp_path: Path) -> None:
     then = body(
         [node("SequenceConstruct", "x x", "q"), node("ConcatFromSequence", "q", "t", axis=0)],
         [value("t", (2,))],
     )
     path = branches(tmp_path, then, then, returns=[value("y", (2,))])
-    with pytest.raises(
-        InstanceError, match=r"else_branch: value 'q'.*found type sequence, which has no fixed bytes"
-    ):
+    graph = load_onnx(path)
+    assert need(graph) == 8
+    assert read_by(graph) == {"c", "x"}
+
+
+def test_optionals_and_sequences_that_bodies_return_are_refused(tmp_path: Path) -> None:
+    returned = require_onnx().make_tensor_sequence_value_info("q", 1, None)
+    then = body([node("SequenceConstruct", "x x", "q")], [returned])
+    ends = [node("ConcatFromSequence", "y", "z", axis=0)]
+    nodes = [node("If", "c", "y", then_branch=then, else_branch=then), *ends]
+    path = save_model(tmp_path, nodes, [value("x", (1,)), value("c", (), "BOOL")], [value("z", (2,))])
+    with pytest.raises(InstanceError, match=r"found a body that returns a sequence.*constant positions"):
         load_onnx(path)
+    graph = load_onnx(path, branch="then")
+    assert [op.kind for op in graph.ops] == ["Concat"]
     nodes = [node("Optional", "x", "o"), node("OptionalGetElement", "o", "y")]
     path = save_model(tmp_path, nodes, [value("x", (2,))], [value("y", (2,))])
     with pytest.raises(InstanceError, match=r"found type optional, which has no fixed bytes"):
