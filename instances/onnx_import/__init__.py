@@ -105,7 +105,7 @@ def load_onnx(
         check_dtype(dtype, f"{where}, option dtype")
         network = stored_as(network, STORED[dtype])
     if train:
-        _refuse_loops(network, where)
+        _refuse_endless_loops(network, where)
     wanted = differentiable_storages(network, where) if train else set()
     draft = Draft(algorithms=conv == "modes", reorder=bodies == "least", dtype=dtype or "fp32")
     forward = ForwardPass(network, draft, train=train)
@@ -130,15 +130,16 @@ def load_onnx(
     return graph if weights else graph.drop({"weight"})
 
 
-def _refuse_loops(network: Network, where: str) -> None:
+def _refuse_endless_loops(network: Network, where: str) -> None:
+    """Raise InstanceError if a loop does not say how often its body runs: then nobody knows what it saves."""
     for node in network.nodes:
-        if node.bodies and node.op_type != "If":
+        if node.op_type == "Loop" and (node.operands[0] or not node.inputs[0]):
             raise InstanceError(
-                f"{where}: node {node.name!r}: found operator {node.op_type}, expected no loop for training; "
-                "unroll it first"
+                f"{where}: node {node.name!r}: found operator Loop without a constant number of iterations, "
+                "expected one for training; unroll it or state the number in the model"
             )
         for body in node.bodies:
-            _refuse_loops(body.network, where)
+            _refuse_endless_loops(body.network, where)
 
 
 def _control_flow(network: Network, bodies: str) -> dict[str, Any]:

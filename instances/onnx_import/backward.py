@@ -6,8 +6,11 @@ visited in reverse; the table of derivatives says which backward ops each one ha
 Gradients that several consumers contribute to one tensor are added by one n-ary ``SumGradients`` op. A
 weight's ``Update`` reads the weight and its gradient and writes the weight; it stands right behind the
 backward ops of the weight's first reader, where the gradient is complete and the old weight is no longer
-needed. An If whose branches have derivatives has one op that runs a branch again and keeps all that it
-makes. Graph inputs and constants that are not trained get no gradient.
+needed. An op of control flow whose bodies have derivatives has one backward op, by sizes: it runs a branch of
+an If again and keeps all that it makes; of Loop and Scan, in training, the forward op writes what it carries
+into each iteration but the first, and the backward op runs the iterations again, from the last to the first,
+with all that one makes and the gradients of that and of what it carries. Gradients of what all iterations
+read are summed up where they are. Graph inputs and constants that are not trained get no gradient.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from ...models.errors import InstanceError
 from ..transforms.convolution import DATA, WEIGHTS
 from .derivatives import DERIVATIVES, DerivativeStep
 from .element_types import TRAINABLE
-from .forward import ELEMENTWISE, Draft, ForwardPass, bytes_made
+from .forward import ELEMENTWISE, Draft, ForwardPass, bytes_made, carried_bytes
 from .network import Network, Node
 from .views import VIEWS
 from .work import convolution, multiply_adds
@@ -47,8 +50,8 @@ def differentiable_storages(network: Network, where: str) -> set[str]:
         reached += [len(node.operands) for owner in node.captured if owner in wanted]
         if not reached:
             continue
-        if node.op_type == "If":
-            _check_branches(node, where)
+        if node.bodies:
+            _check_bodies(node, where)
             wanted.update(name for name in node.outputs if name and is_float(name))
             continue
         if node.op_type not in DERIVATIVES:
@@ -74,12 +77,12 @@ def _without_derivative(node: Node, where: str) -> InstanceError:
     )
 
 
-def _check_branches(node: Node, where: str) -> None:
-    """Raise InstanceError if an operator in a branch of an If has no derivative."""
+def _check_bodies(node: Node, where: str) -> None:
+    """Raise InstanceError if an operator in a body has no derivative."""
     for body in node.bodies:
         for inner in body.network.nodes:
-            if inner.op_type == "If":
-                _check_branches(inner, where)
+            if inner.bodies:
+                _check_bodies(inner, where)
             elif inner.op_type not in DERIVATIVES:
                 raise _without_derivative(inner, f"{where}: {body.label}")
 
@@ -140,8 +143,8 @@ class BackwardPass:
         row = DERIVATIVES.get(node.op_type)
         complete = (self._complete(name) for name in node.outputs if name in self.wanted)
         arriving = [gradient for gradient in complete if gradient is not None]
-        if node.op_type == "If" and arriving:
-            self._add_branches(node, arriving)
+        if node.bodies and arriving:
+            self._add_bodies(position, node, arriving)
         if row is None or not arriving:
             return
         for step in row.steps:
@@ -175,19 +178,21 @@ class BackwardPass:
         part = DATA if group == (0,) else WEIGHTS
         self.draft.op(name, kind, reads, writes, work, overwrites, conv, part)
 
-    def _add_branches(self, node: Node, arriving: list[int]) -> None:
-        """Add the derivative of an If, by sizes: its branch runs again and keeps all that it makes."""
-        targets = [owner for owner in node.captured if owner in self.wanted]
+    def _add_bodies(self, position: int, node: Node, arriving: list[int]) -> None:
+        """Add the derivative of an op of control flow, by sizes: a body runs again and keeps all it makes."""
+        read = [owner for owner in dict.fromkeys((*node.operands, *node.captured)) if owner]
+        targets = [owner for owner in read if owner in self.wanted]
         if not targets:
             return
-        reads = [self.forward.index[owner] for owner in (*node.operands, *node.captured) if owner]
+        reads = [*(self.forward.index[owner] for owner in read), *self.forward.saved[position].values()]
         writes = [self._gradient(owner) for owner in targets]
-        self.draft.op(f"{node.name}/gradient", "IfGradient", [*arriving, *reads], writes, 0)
+        self.draft.op(f"{node.name}/gradient", f"{node.op_type}Gradient", [*arriving, *reads], writes, 0)
         ahead = next(op for op in self.draft.ops if op.name == node.name)
         made = max(bytes_made(body, self.draft) for body in node.bodies)
+        between = carried_bytes(node, self.network.values) if node.iterations > 1 else 0
         self.draft.ops[-1] = replace(
             self.draft.ops[-1],
-            workspace=2 * made,  # values and their gradients
+            workspace=2 * made + between,  # values and their gradients, and the gradient between iterations
             duration_ns=3 * ahead.duration_ns,
             work=tuple(part.repeated(3) for part in ahead.work),
         )

@@ -175,6 +175,10 @@ class ForwardPass:
             label = f"{next(filter(None, node.outputs))}/{saved.name}"
             saved_here[saved.name] = self.draft.tensor(label, saved.nbytes(node, values), "activation")
             writes.append(saved_here[saved.name])
+        if self.train and node.iterations > 1:
+            nbytes = (node.iterations - 1) * carried_bytes(node, values)
+            saved_here["carried"] = self.draft.tensor(f"{node.name}/carried", nbytes, "activation")
+            writes.append(saved_here["carried"])
         self.saved.append(saved_here)
         if self.train and node.op_type == "BatchNormalization" and not any(node.outputs[1:]):
             # the running mean and variance, operands 3 and 4, are brought up to date where they are
@@ -236,6 +240,13 @@ def _draft_of(body: Body, outer: Draft) -> Draft:
         if name in body.borrowed:
             draft.tensors[t] = replace(draft.tensors[t], nbytes=0)
     return draft
+
+
+def carried_bytes(node: Node, values: Mapping[str, KnownValue]) -> int:
+    """Return the bytes that an iteration of a Loop or Scan hands to the next one."""
+    first = 2 if node.op_type == "Loop" else 0
+    scanned = int(node.attributes.get("num_scan_inputs", 0))
+    return sum(values[name].nbytes for name in node.inputs[first : len(node.inputs) - scanned] if name)
 
 
 def bytes_made(body: Body, outer: Draft) -> int:

@@ -363,19 +363,84 @@ def test_an_if_is_differentiated_by_running_its_branch_again(tmp_path: Path) -> 
     back = graph.ops[3]
     assert back.workspace == 2 * 4 * (6 + 12)  # the larger branch makes `wide` and `t`, and their gradients
     assert back.duration_ns == 3 * graph.ops[1].duration_ns
-    loop = node("Loop", "most - h", "y", body=helper.make_graph(*LOOP))
-    many = helper.make_tensor("most", 7, [], [3])
-    path = save_model(tmp_path, [nodes[0], loop], inputs, [value("y", (2, 3))], [weight("w", 2, 3), many])
-    with pytest.raises(InstanceError, match="found operator Loop, expected no loop for training; unroll"):
-        load_onnx(path, train=True)
 
 
-LOOP = (
-    [node("Neg", "v", "u"), node("Identity", "go", "on")],
-    "body",
-    [value("i", (), "INT64"), value("go", (), "BOOL"), value("v", (2, 3))],
-    [value("on", (), "BOOL"), value("u", (2, 3))],
-)
+def trained_loop(folder: Path, many: int | None, kind: str = "Tanh") -> Path:
+    """Write a model: h = x w goes round a Loop that multiplies it by a weight, twice as wide in between."""
+    helper = require_onnx()
+    nodes = [node("MatMul", "v u", "wide"), node(kind, "wide", "bent"), node("MatMul", "bent d", "next")]
+    inputs = [value("i", (), "INT64"), value("go", (), "BOOL"), value("v", None)]
+    collected = [] if many is None else [value("bent", None)]
+    outputs = [value("go", (), "BOOL"), value("next", None), *collected]
+    body = helper.make_graph(nodes, "body", inputs, outputs)
+    names = f"{'-' if many is None else 'most'} yes h"
+    constants = [
+        weight("w", 4, 3),
+        weight("u", 3, 6),
+        weight("d", 6, 3),
+        helper.make_tensor("yes", 9, [], [True]),
+    ]
+    constants += [] if many is None else [helper.make_tensor("most", 7, [], [many])]
+    loop = node("Loop", names, "y" if many is None else "y all", name="loop", body=body)
+    nodes = [node("MatMul", "x w", "h"), loop]
+    return save_model(folder, nodes, [value("x", (2, 4))], [value("y", (2, 3))], constants)
+
+
+def test_a_loop_saves_what_it_carries_and_runs_again_in_the_backward_pass(tmp_path: Path) -> None:
+    graph = load_onnx(trained_loop(tmp_path, 5), train=True, weights=True)
+    assert lines(graph) == [
+        "MatMul: x w -> h",
+        "Loop: h u d -> y all loop/carried",
+        "Loss: y y/labels -> loss y'",
+        "LoopGradient: y' h u d loop/carried -> h' u' d'",
+        "Update: u u' -> u",
+        "Update: d d' -> d",
+        "MatMulGradient: h' x -> w'",
+        "Update: w w' -> w",
+    ]
+    sizes = {t.name: t.nbytes for t in graph.tensors}
+    carried, wide = 4 * 2 * 3, 4 * 2 * 6
+    assert sizes["loop/carried"] == 4 * carried  # into all iterations but the first, which starts with h
+    # one iteration again: wide, bent and next, the gradient of each, and that of what it carries
+    back = graph.ops[3]
+    assert back.workspace == 2 * (wide + wide + carried) + carried
+    assert back.duration_ns == 3 * graph.ops[1].duration_ns
+    # at once: weights w, u, d and their gradients u', d'; x; h and h', y', the saved ones; the loss
+    held = 4 * (12 + 18 + 18) + 4 * (18 + 18) + sizes["x"] + 3 * carried + 4 * carried + 4
+    assert sequential_memory(graph).profile(range(len(graph.ops)))[0][3] == held + back.workspace
+
+
+def test_one_iteration_saves_nothing_and_a_loop_without_end_is_refused(tmp_path: Path) -> None:
+    graph = load_onnx(trained_loop(tmp_path, 1), train=True)
+    assert "LoopGradient: y' h u d -> h' u' d'" in lines(graph)
+    with pytest.raises(InstanceError, match=r"found operator Loop without a constant number of iterations"):
+        load_onnx(trained_loop(tmp_path, None), train=True)
+    with pytest.raises(InstanceError, match=r"body: node 'Asin.*found operator Asin, whose derivative"):
+        load_onnx(trained_loop(tmp_path, 2, "Asin"), train=True)
+
+
+def test_a_scan_gives_gradients_to_what_it_scans_and_to_its_state(tmp_path: Path) -> None:
+    helper = require_onnx()
+    nodes = [
+        node("Mul", "piece scale", "scaled"),
+        node("Add", "state scaled", "next"),
+        node("Tanh", "next", "out"),
+    ]
+    inner = helper.make_graph(
+        nodes, "body", [value("state", None), value("piece", None)], [value("next", None), value("out", None)]
+    )
+    scan = node("Scan", "start h", "last outs", name="scan", num_scan_inputs=1, body=inner)
+    constants = [weight("w", 7, 3), weight("start", 3), weight("scale", 3)]
+    path = save_model(
+        tmp_path, [node("Mul", "x w", "h"), scan], [value("x", (7, 3))], [value("outs", (7, 3))], constants
+    )
+    graph = load_onnx(path, train=True, weights=True)
+    assert "ScanGradient: outs' start h scale scan/carried -> start' h' scale'" in lines(graph)
+    sizes = {t.name: t.nbytes for t in graph.tensors}
+    assert sizes["scan/carried"] == 6 * 4 * 3
+    assert sizes["h/gradient"] == sizes["h"] == 4 * 7 * 3
+    back = next(op for op in graph.ops if op.kind == "ScanGradient")
+    assert back.workspace == 2 * 3 * 12 + 12
 
 
 def test_a_transformer_block_can_be_trained(tmp_path: Path) -> None:
