@@ -218,8 +218,17 @@ FAMILIES: dict[str, Family] = {
         experts=Parameter(
             "fused", "a layer's experts together, or in ops of their own", choices=("fused", "ops")
         ),
+        page=Parameter(
+            0,
+            "tokens of a block of the cache of keys and values, such as 16; 0: no blocks",
+            least=0,
+            most=_MOST,
+        ),
         tp=Parameter(1, "tensor degree: ranks that share each layer", least=1, most=64),
         sp=Parameter(False, "tp ranks share what is between layers, too, by tokens"),
+        cp=Parameter(
+            1, "context degree: ranks that share each sequence and gather its keys", least=1, most=1000
+        ),
         pp=Parameter(1, "pipeline degree: stages", least=1, most=1000),
         stage=Parameter(0, "which stage the rank is of", least=0, most=999),
         ep=Parameter(1, "expert degree: dp ranks that share the experts", least=1, most=1000),

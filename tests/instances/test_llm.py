@@ -68,6 +68,13 @@ RANKS: list[dict[str, Any]] = [
     {"model": "gpt-oss-20b", "step": "decode", "tp": 2},
     {"model": "llama-3-8b", "step": "prefill", "pp": 2, "stage": 1},
     {"model": "flux.1-dev", "step": "prefill", "layers": 21},
+    {"model": "llama-3.2-1b", "pp": 2, "micro": 3, "dp": 2, "zero": 2},
+    {"model": "llama-3.2-1b", "pp": 2, "stage": 1, "micro": 3},
+    {"model": "llama-3-8b", "cp": 4, "tp": 2, "sp": True, "zero": 3, "micro": 2},
+    {"model": "deepseek-v2-lite", "cp": 2, "ep": 2, "dp": 2, "attention": "eager"},
+    {"model": "llama-3-8b", "cp": 8, "step": "prefill", "page": 16},
+    {"model": "gpt-oss-20b", "step": "decode", "page": 16, "tp": 2},
+    {"model": "deepseek-v3", "step": "decode", "page": 16, "layers": 4, "tp": 2},
 ]
 
 
@@ -173,6 +180,137 @@ def test_weights_of_all_ranks_are_the_model(options: dict[str, Any]) -> None:
     assert total == 2 * PARAMETERS[options["model"]]
 
 
+def test_a_table_that_is_embedding_and_head_is_on_the_first_and_the_last_stage() -> None:
+    options: dict[str, Any] = {"model": "llama-3.2-1b", "pp": 4, "layers": 16}
+    table = 2 * 128_256 * 2048
+    stages = [rank(**options, stage=stage, network=10) for stage in range(4)]
+    assert sum(nbytes(graph, "weight") for graph in stages) == 2 * PARAMETERS["llama-3.2-1b"] + table
+    ties = [[op for op in graph.ops if op.name.endswith(".tie")] for graph in stages]
+    assert [[(op.name, op.kind) for op in some] for some in ties] == [
+        [("embed.table.tie", "all-reduce")],
+        [],
+        [],
+        [("head.logits.tie", "all-reduce")],
+    ]
+    for graph, some in zip(stages, ties, strict=True):
+        for op in some:
+            (t,) = op.reads
+            assert (op.writes, graph.tensors[t].nbytes) == ((t,), table)
+            assert op.duration_ns == -(-table // 10)  # of two ranks each sends all of it
+            before = max(i for i, other in enumerate(graph.ops) if t in other.writes and other is not op)
+            update = next(
+                i for i, other in enumerate(graph.ops) if other.kind == "adamw" and t in other.reads
+            )
+            assert before < graph.ops.index(op) < update
+    for zero_stage in (1, 2, 3):
+        graph = rank(**options, dp=8, zero=zero_stage, network=10)
+        (op,) = (op for op in graph.ops if op.name.endswith(".tie"))
+        assert op.duration_ns == -(-table // 8 // 10)
+    assert not [op for op in rank(**options, step="prefill").ops if op.name.endswith(".tie")]
+
+
+CONTEXT: list[dict[str, Any]] = [
+    {"model": "llama-3-8b"},
+    {"model": "llama-3-8b", "attention": "eager", "batch": 2},
+    {"model": "llama-3-8b", "tp": 2, "sp": True},
+    {"model": "llama-3.2-1b", "micro": 2},
+    {"model": "deepseek-v2-lite", "attention": "flash"},
+    {"model": "deepseek-v2-lite", "tp": 2, "attention": "eager"},
+    {"model": "mixtral-8x7b", "dp": 2, "ep": 2},
+]
+
+
+@pytest.mark.parametrize("options", CONTEXT, ids=str)
+def test_ranks_that_share_sequences_add_up_to_one(options: dict[str, Any]) -> None:
+    """Operations, and bytes of each value: those of the whole, but of keys and values that are gathered."""
+    one, part = rank(**options), rank(**options, cp=4)
+    kinds = ("Linear", "Flash", "MatMul")
+    assert 4 * operations(part, kinds) == operations(one, kinds)
+    sizes = {x.name: (x.nbytes, x.kind) for x in one.tensors}
+    gathered = 0
+    for x in part.tensors:
+        kept = x.kind in ("weight", "state") or ".grad" in x.name or x.name.partition("@")[0] == "head.loss"
+        if x.name in sizes:
+            whole_size, kind = sizes[x.name]
+            assert kind == x.kind
+            is_all = "attention.back.d" in x.name or "scores.back.d" in x.name or "mix.back.d" in x.name
+            fits = {whole_size, whole_size // 4} if is_all else {whole_size if kept else whole_size // 4}
+            assert x.nbytes in fits, x.name
+        else:
+            assert ".all" in x.name or x.name.endswith((".sum", ".again")), x.name
+            gathered += x.nbytes if x.name.endswith(".all") else 0
+    names = {"k_rope", "v"} if "deepseek" not in options["model"] else {"k", "v", "r_rope"}
+    layers, micro = 2, options.get("micro", 1)
+    marks = [f"@{j}" for j in range(micro)] if micro > 1 else [""]
+    wanted = [f"l{i}.{name}{mark}" for i in range(layers) for name in names for mark in marks]
+    assert gathered == sum(sizes[name][0] for name in wanted)
+
+
+def test_gathered_keys_and_values_do_not_stay_until_the_backward_pass() -> None:
+    graph = rank(cp=4)
+    index = {x.name: t for t, x in enumerate(graph.tensors)}
+    readers = [op.name for op in graph.ops if index["l0.k_rope.all"] in op.reads]
+    assert readers == ["l0.attention"]
+    again = [op for op in graph.ops if index["l0.k_rope.all.again"] in op.reads]
+    assert [op.name for op in again] == ["l0.attention.back"]
+    (back,) = again
+    (scattered,) = (op for op in graph.ops if op.name == "l0.k_rope.all.back")
+    assert {*scattered.reads} <= {*back.writes}
+    assert graph.tensors[scattered.writes[0]].nbytes == graph.tensors[index["l0.k_rope"]].nbytes
+
+
+@pytest.mark.parametrize(("cp", "seq"), [(2, 8), (4, 16), (4, 64), (3, 66)])
+def test_chunks_from_both_ends_have_equally_many_pairs(cp: int, seq: int) -> None:
+    chunk = seq // (2 * cp)
+    counts = set()
+    for i in range(cp):
+        mine = [*range(i * chunk, (i + 1) * chunk), *range(seq - (i + 1) * chunk, seq - i * chunk)]
+        counts.add(sum(t + 1 for t in mine))
+    (pairs,) = counts
+    graph = rank(step="prefill", layers=1, seq=seq, cp=cp)
+    assert operations(graph, "Flash") == 4 * 4096 * pairs
+
+
+def test_ranks_that_share_sequences_share_keys_and_values_and_states() -> None:
+    whole_cache = nbytes(rank(step="prefill"), "state")
+    assert 4 * nbytes(rank(step="prefill", cp=4), "state") == whole_cache
+    shards = zero(PARAMETERS["llama-3-8b"], 64, 3)
+    graph = generate("llm", model="llama-3-8b", dp=16, cp=4, zero=3, seq=64)
+    assert (nbytes(graph, "weight"), nbytes(graph, "state")) == (shards.parameters, shards.optimizer)
+
+
+@pytest.mark.parametrize("model", CACHE)
+@pytest.mark.parametrize("seq", [100, 111, 112])
+def test_blocks_of_the_cache_hold_whole_sequences(model: str, seq: int) -> None:
+    """A sequence has the blocks of its tokens, that of the new one among them; windows keep the last ones."""
+    shape, page, batch = LANGUAGE[model], 16, 3
+    graph = generate("llm", model=model, step="decode", seq=seq, batch=batch, page=page, layers=2)
+    blocks = [t for t, x in enumerate(graph.tensors) if x.kind == "state"]
+    tokens = set(range(seq + 1))
+    wanted = []
+    for i in range(2):
+        seen = {t for t in tokens if not shape.window or i % 2 or seq - t < shape.window}
+        wanted.append(len({t // page for t in seen}) * page)
+    each = CACHE[model] // shape.layers
+    assert [graph.tensors[t].nbytes for t in blocks] == [batch * n * each for n in wanted]
+    assert all(graph.tensors[t].initial and graph.tensors[t].final for t in blocks)
+    (table,) = (x for x in graph.tensors if x.name == "blocks")
+    assert table.nbytes == 4 * batch * len({t // page for t in tokens})
+    for t in blocks:
+        write, attention = (op for op in graph.ops if t in op.reads)
+        assert (write.kind, write.writes, attention.kind) == ("CacheWrite", (t,), "FlashAttention")
+        (work,) = write.work
+        assert work.nbytes == 2 * batch * each + table.nbytes
+        new = {*write.reads} - {t}
+        assert not [x for x in attention.reads if x in new and graph.tensors[x].name != "blocks"]
+
+
+def test_prefill_writes_blocks_beside_keys_and_values() -> None:
+    graph = rank(step="prefill", page=16, seq=100)
+    assert nbytes(graph, "state") == 2 * 112 * CACHE["llama-3-8b"] // 32
+    assert not any(x.initial for x in graph.tensors if x.kind == "state")
+
+
 @pytest.mark.parametrize("stage", range(4))
 def test_states_of_a_rank_are_those_of_zero(stage: int) -> None:
     graph = generate("llm", model="llama-3-8b", dp=64, zero=stage, seq=64)
@@ -235,7 +373,8 @@ def test_graphs_are_whole(options: dict[str, Any]) -> None:
     idle = options.get("step") == "decode" and options.get("experts") == "ops"
     for t, x in enumerate(graph.tensors):
         assert x.initial == (t not in written) or x.kind in ("weight", "state")
-        assert (t in read) != (x.kind == "output") or (idle and x.kind == "weight")
+        unread = "weight" if idle else "state" if options.get("page") and not x.initial else ""
+        assert (t in read) != (x.kind == "output") or x.kind == unread
     if options.get("step", "train") == "train":
         updated = {t for op in graph.ops if op.kind == "adamw" for t in op.writes}
         assert updated == {t for t, x in enumerate(graph.tensors) if x.kind in ("weight", "state")}
@@ -280,6 +419,9 @@ def bytes_on_the_ring(graph: Graph, op: lt.Op) -> int:
         {"tp": 4},
         {"tp": 4, "sp": True},
         *({"dp": 4, "zero": stage, "micro": 2} for stage in range(4)),
+        {"cp": 4},
+        {"cp": 4, "zero": 1},
+        {"cp": 4, "zero": 3, "micro": 2},
         {"model": "mixtral-8x7b", "dp": 4, "ep": 4, "zero": 3},
         {"model": "mixtral-8x7b", "dp": 4, "ep": 4, "experts": "ops"},
     ],
@@ -294,7 +436,9 @@ def test_every_exchange_sends_as_a_ring_of_four_does(options: dict[str, Any]) ->
         assert op.duration_ns == max(1, -(-sent // rate)), op.name
     summed = [op.name for op in exchanges if ".reduce.4" in op.name]
     units, collects = 4, options.get("zero", 0) >= 2  # units: embedding, two layers, head
-    assert len(summed) == (units * (options.get("micro", 1) if collects else 1) if "dp" in options else 0)
+    assert len(summed) == (
+        units * (options.get("micro", 1) if collects else 1) if {"dp", "cp"} & {*options} else 0
+    )
 
 
 def test_ranks_that_share_a_layer_have_the_ops_of_one() -> None:
@@ -373,7 +517,12 @@ def test_peaks_agree_with_an_independent_calculation() -> None:
         ({"model": "dit-xl-2", "step": "decode"}, "step: found decode for an image model, expected train"),
         ({"step": "decode", "zero": 3}, "zero: found 3 with step=decode, expected 0"),
         ({"model": "flux.1-dev", "pp": 2}, "pp: found 2 for an image model, expected 1"),
-        ({"model": "llama-3.2-1b", "pp": 2}, "pp: found 2 for a model whose embedding is its head"),
+        ({"cp": 4, "step": "decode"}, "cp: found 4 with step=decode, expected 1"),
+        ({"cp": 4, "seq": 60}, "cp: found 4 with seq=60, expected seq a multiple of 8"),
+        ({"cp": 2, "model": "gpt-oss-20b"}, "cp: found 2 for a model whose layers have windows"),
+        ({"cp": 2, "model": "dit-xl-2"}, "cp: found 2 for an image model, expected 1, or another model"),
+        ({"sp": True, "tp": 8, "cp": 2, "seq": 8}, "sp: found 4 tokens with tp=8, expected a multiple of 8"),
+        ({"page": 16}, "page: found 16 for a step without a cache of keys and values, expected 0"),
         ({"pp": 3}, "pp: found 3 stages of 2 layers, expected at most 2"),
         ({"pp": 2, "stage": 2}, "stage: found 2 with pp=2, expected 0 to 1"),
         ({"layers": 33}, "layers: found 33, expected at most 32, or 0 for all"),

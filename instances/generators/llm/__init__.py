@@ -1,10 +1,10 @@
 """Language and image models layer by layer: a training step, prefill or decoding on one rank of many.
 
 The graph is that of one rank: all ranks of a stage do the same. `tp` ranks share each layer as Megatron's do
-(with `sp` also what is between layers, by tokens). `pp` stages have equal parts of the layers. `dp` ranks
-train on different data and share states as ZeRO does; `ep` of these have different experts. If there are
-several ranks, what they exchange are ops for processors of kind ``link``, all others are for kind ``gpu``
-(``overlap=0``: for any processor). Micro-batches are in the order of 1F1B.
+(with `sp` also what is between layers, by tokens), `cp` ranks each sequence. `pp` stages have equal parts of
+the layers. `dp` ranks train on different data and share states as ZeRO does; `ep` of these have different
+experts. If there are several ranks, what they exchange are ops for processors of kind ``link``, all others
+are for kind ``gpu`` (``overlap=0``: for any processor). Micro-batches are in the order of 1F1B.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def llm(**options: Any) -> Graph:
     model = LANGUAGE.get(asked.model) or IMAGE[asked.model]
     asked = _complete(model, asked)
     _check(model, asked)
-    if asked.dp == 1:
+    if asked.replicas == 1:
         asked = replace(asked, zero=0)
     rank = Rank(asked)
     runs = [Pass(rank, f"@{j}" if asked.micro > 1 else "", j + 1 == asked.micro) for j in range(asked.micro)]
@@ -52,6 +52,9 @@ def llm(**options: Any) -> Graph:
     if asked.trains:
         for back in backs[max(0, asked.micro - ahead) :]:
             back()
+        if asked.pp > 1 and isinstance(model, LanguageModel) and model.tied:
+            for name in {"embed.table", "head.logits"} & {*rank.weights}:
+                rank.tie(name)
         rank.update()
     return rank.graph()
 
@@ -140,7 +143,7 @@ def _check(model: LanguageModel | ImageModel, asked: StepOptions) -> None:
             asked, "ep", f"{asked.ep} with dp={asked.dp}", f"a divisor of dp, such as dp={asked.ep}"
         )
     if isinstance(model, LanguageModel) and model.experts and asked.experts == "ops" and asked.trains:
-        rows, experts = asked.batch * asked.seq * model.top, model.experts // asked.ep
+        rows, experts = asked.batch * asked.seq // asked.cp * model.top, model.experts // asked.ep
         if rows < experts:
             raise _refusal(
                 asked, "experts", f"ops with {rows} rows for {experts} experts", "more tokens, or fused"
@@ -156,18 +159,31 @@ def _check_stages(model: LanguageModel | ImageModel, asked: StepOptions) -> None
         raise _refusal(asked, "zero", f"{asked.zero} with step={asked.step}", "0, for nothing is optimized")
     if asked.pp > 1 and isinstance(model, ImageModel):
         raise _refusal(asked, "pp", f"{asked.pp} for an image model", "1: every layer reads the condition")
-    if isinstance(model, LanguageModel) and model.tied and asked.pp > 1:
-        raise _refusal(
-            asked, "pp", f"{asked.pp} for a model whose embedding is its head", "1, or another model"
-        )
     if asked.pp > asked.layers:
         raise _refusal(asked, "pp", f"{asked.pp} stages of {asked.layers} layers", f"at most {asked.layers}")
     if asked.stage >= asked.pp:
         raise _refusal(asked, "stage", f"{asked.stage} with pp={asked.pp}", f"0 to {asked.pp - 1}")
+    _check_tokens(model, asked)
     if not asked.sp:
         return
     if isinstance(model, ImageModel) or model.experts or not asked.trains:
         raise _refusal(asked, "sp", "1", "0, or step=train of a language model without experts")
-    if asked.batch * asked.seq % asked.tp:
-        tokens = f"{asked.batch * asked.seq} tokens with tp={asked.tp}"
+    tokens_here = asked.batch * asked.seq // asked.cp
+    if tokens_here % asked.tp:
+        tokens = f"{tokens_here} tokens with tp={asked.tp}"
         raise _refusal(asked, "sp", tokens, f"a multiple of {asked.tp}")
+
+
+def _check_tokens(model: LanguageModel | ImageModel, asked: StepOptions) -> None:
+    """Check context parallelism and the blocks of the cache."""
+    if asked.page and (asked.trains or isinstance(model, ImageModel)):
+        raise _refusal(asked, "page", f"{asked.page} for a step without a cache of keys and values", "0")
+    if asked.cp == 1:
+        return
+    if isinstance(model, ImageModel) or model.window:
+        what = "an image model" if isinstance(model, ImageModel) else "a model whose layers have windows"
+        raise _refusal(asked, "cp", f"{asked.cp} for {what}", "1, or another model")
+    if asked.step == "decode":
+        raise _refusal(asked, "cp", f"{asked.cp} with step=decode", "1, for one token cannot be shared")
+    if asked.seq % (2 * asked.cp):
+        raise _refusal(asked, "cp", f"{asked.cp} with seq={asked.seq}", f"seq a multiple of {2 * asked.cp}")

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .attention import attend
+from .context_parallel import of_all_ranks
 from .micro_batch import STATISTIC, TOKEN, Pass
 from .networks import LanguageModel
 from .rank import NUMBER, Variable
 from .tensor_parallel import enter, leave
+
+BLOCK_NUMBER = 4
+"""Bytes of the number of a block in the table of the cache of keys and values, an int32 in vLLM."""
 
 
 class LanguagePass:
@@ -16,8 +20,9 @@ class LanguagePass:
 
     Attributes
     ----------
-    length, context
-        Tokens of each sequence that are computed, and those before them whose keys and values are there.
+    whole, length, context
+        Tokens of each sequence that are computed, those of them on this rank, and those before them whose
+        keys and values are there.
     rows
         Tokens of all sequences; `split` of them on this rank, where sequence parallelism splits them.
     """
@@ -25,11 +30,13 @@ class LanguagePass:
     def __init__(self, model: LanguageModel, run: Pass) -> None:
         options = run.options
         self.model, self.run, self.options = model, run, options
-        self.length = 1 if options.step == "decode" else options.seq
+        self.whole = 1 if options.step == "decode" else options.seq
+        self.length = self.whole // options.cp
         self.context = options.seq if options.step == "decode" else 0
         self.rows = options.batch * self.length
         self.split = self.rows // options.tp if options.sp else self.rows
         self.heads, self.groups = model.heads // options.tp, model.groups // options.tp
+        self.table: Variable | None = None
 
     def embed(self) -> Variable:
         """Return the hidden states of the tokens."""
@@ -60,7 +67,7 @@ class LanguagePass:
         rows = self.rows if self.options.trains else self.options.batch
         with run.unit("head"):
             y = enter(run, self.norm("norm", x, self.split if self.options.trains else rows, model.width))
-            tied = [run.rank.weights["embed.table"]] if model.tied else []
+            tied = [run.rank.weights["embed.table"]] if model.tied and self.options.pp == 1 else []
             width = model.vocab // self.options.tp
             (logits,) = run.linear(y, rows, model.width, {"logits": width}, weights=tied)
             if not self.options.trains:
@@ -99,16 +106,16 @@ class LanguagePass:
         q, k = self.rope("q_rope", q), self.rope("k_rope", k)
         window = 0 if i % 2 else model.window
         sinks = run.weight("sinks", self.heads) if model.biased else None
-        cached = self.cache([k, v], 2 * keys, window)
+        k_all, v_all = self.cache([k], [v], 2 * keys, window)
         flops = 4 * self.heads * model.head * self.pairs(window)
         eager = self.options.attention == "eager" and not self.context
         (o,) = attend(
             run,
             [q],
-            [k],
-            [v, *cached],
+            of_all_ranks(run, k_all),
+            of_all_ranks(run, v_all),
             {"mix": NUMBER * self.rows * queries},
-            scores=NUMBER * self.options.batch * self.heads * self.length**2 if eager else 0,
+            scores=NUMBER * self.rows * self.heads * self.whole if eager else 0,
             rows=self.rows * self.heads,
             flops=flops,
             weight=sinks,
@@ -130,21 +137,21 @@ class LanguagePass:
         c, r = run.linear(y, rows, model.width, {"kv_a": latent.memory, "r": latent.rope})
         c = self.norm("kv_norm", c, rows, latent.memory)
         q, r = self.rope("q_rope", q), self.rope("r_rope", r)
-        cached = self.cache([c, r], latent.memory + latent.rope, 0)
-        c, r = enter(run, c), enter(run, r)
+        memory, before = self.cache([c, r], [], latent.memory + latent.rope, 0)
         if self.context:
-            o = self._decode_latent(q, [c, r, *cached])
+            o = self._decode_latent(q, [*(enter(run, x) for x in memory), *before])
         else:
+            c, r = enter(run, c), enter(run, r)
             made = {"k": heads * latent.nope, "v": heads * latent.value}
             k, v = run.linear(c, rows, latent.memory, made)
             eager = self.options.attention == "eager"
             (o,) = attend(
                 run,
                 [q],
-                [k, r],
-                [v],
+                of_all_ranks(run, [k, r]),
+                of_all_ranks(run, [v]),
                 {"mix": NUMBER * rows * heads * latent.value},
-                scores=NUMBER * self.options.batch * heads * self.length**2 if eager else 0,
+                scores=NUMBER * rows * heads * self.whole if eager else 0,
                 rows=rows * heads,
                 flops=2 * heads * (latent.nope + latent.rope + latent.value) * self.pairs(0),
             )
@@ -180,26 +187,57 @@ class LanguagePass:
         (y,) = self.run.op(name, "Rope", [x], {name: x.nbytes})
         return y
 
-    def cache(self, new: Sequence[Variable], width: int, window: int) -> list[Variable]:
-        """Return keys and values of the tokens before, if any; without a backward pass new ones stay."""
+    def cache(
+        self, keys: list[Variable], values: list[Variable], width: int, window: int
+    ) -> tuple[list[Variable], list[Variable]]:
+        """Return keys and values to attend to: the new ones, and those of the tokens before, if any.
+
+        Without a backward pass the new ones stay, or are copied to the blocks of the cache.
+        """
         if self.options.trains:
-            return []
-        for x in new:
+            return keys, values
+        if self.options.page:
+            return self._paged(keys, values, width, window)
+        for x in (*keys, *values):
             self.run.keep(x, "state")
         if not self.context:
-            return []
+            return keys, values
         tokens = min(self.context, window - 1) if window else self.context
-        return [self.run.new("kv", NUMBER * self.options.batch * tokens * width, "state")]
+        return keys, [*values, self.run.new("kv", NUMBER * self.options.batch * tokens * width, "state")]
+
+    def _paged(
+        self, keys: list[Variable], values: list[Variable], width: int, window: int
+    ) -> tuple[list[Variable], list[Variable]]:
+        """Copy new keys and values to their blocks; a step that decodes attends to the blocks alone.
+
+        A sequence has whole blocks, from that of the first token in the window on. One table says where they
+        are (Kwon and others, "Efficient memory management for large language model serving with
+        PagedAttention", SOSP 2023).
+        """
+        run, page, batch = self.run, self.options.page, self.options.batch
+        last = self.context + self.length - 1
+        first = max(0, last + 1 - window) if window and self.context else 0
+        if self.table is None:
+            nbytes = BLOCK_NUMBER * batch * (last // page + 1)
+            self.table = run.rank.variable(f"blocks{run.mark}", nbytes, "input")
+        size = NUMBER * batch * (last // page - first // page + 1) * page * width
+        blocks = run.new("kv", size, "state" if self.context else "activation")
+        run.keep(blocks, "state")
+        new = [*keys, *values]
+        reads = [x.tensor for x in (*new, self.table, *([blocks] if self.context else []))]
+        moved = self.table.nbytes + 2 * sum(x.nbytes for x in new)
+        run.compute(f"{run.name}.cache", "CacheWrite", reads, [blocks.tensor], 0, moved)
+        return ([blocks], [self.table]) if self.context else (keys, values)
 
     def pairs(self, window: int) -> int:
         """Return how many pairs of tokens attend; eager attention computes all, masked or not."""
         if self.context:
             pairs = min(self.context + 1, window or self.context + 1)
         elif self.options.attention == "eager":
-            pairs = self.length**2
+            pairs = self.length * self.whole
         else:
-            w = min(window or self.length, self.length)
-            pairs = w * (w + 1) // 2 + (self.length - w) * w
+            w = min(window or self.whole, self.whole)
+            pairs = (w * (w + 1) // 2 + (self.whole - w) * w) // self.options.cp
         return self.options.batch * pairs
 
     # Feed-forward layers.
@@ -242,7 +280,7 @@ class LanguagePass:
         single = options.experts == "ops"
         shares = [(e + 1) * rows // mine - e * rows // mine for e in range(mine)] if single else [rows]
         names = [f"e{e}." if single else "experts." for e in range(len(shares))]
-        token, degree = NUMBER * model.width, options.dp // options.ep
+        token, degree = NUMBER * model.width, options.replicas // options.ep
         inputs = {f"{name}rows": token * n for name, n in zip(names, shares, strict=True) if n}
         if options.ep > 1:
             sent = token * rows * (options.ep - 1) // options.ep

@@ -59,7 +59,7 @@ class Pass:
 
     def weight(self, name: str, count: int, *, degree: int | None = None) -> Weight:
         """Return a weight of the unit; `degree` ranks have a copy, by default all that differ in data."""
-        return self.rank.weight(f"{self.name}.{name}", self.name, count, degree or self.options.dp)
+        return self.rank.weight(f"{self.name}.{name}", self.name, count, degree or self.options.replicas)
 
     def _add_weight_gradient(self, op: str, kind: str, w: Weight, reads: Sequence[int], flops: int) -> None:
         """Add the op that makes a weight's gradient, or adds to it."""
@@ -100,6 +100,12 @@ class Pass:
     def gradients(self, xs: Iterable[Variable]) -> list[int]:
         """Return the gradients of those values that have any."""
         return [d for x in xs if (d := self.gradient(x)) is not None]
+
+    def again(self, x: Variable) -> int:
+        """Return the tensor of a value in the backward pass; one that was gathered is gathered again."""
+        if x.source is None:
+            return x.tensor
+        return self.rank.gather(x.source, f"{x.name}.again", x.group).tensor
 
     def part(self, x: Variable, name: str) -> int:
         """Add a part of the gradient of a value."""
@@ -153,7 +159,7 @@ class Pass:
 
         def reverse() -> None:
             above = self.gradients(y for y in ys.values() if y.needs)
-            read = [*above, *(x.tensor for x in saved)]
+            read = [*above, *map(self.again, saved)]
             if wanted := [x for x in xs if x.needs]:
                 own = [self.units.use(weight)] if weight else []
                 writes = [self.part(x, f"{full}.back.d{k}") for k, x in enumerate(wanted)]
@@ -222,7 +228,7 @@ class Pass:
             if x.needs:
                 reads = [*above, *map(self.units.use, given)]
                 self.compute(group, "LinearBackward", reads, [self.part(x, group)], sum(flops))
-            before = x.tensor if x.source is None else self.rank.gather(x.source, f"{x.name}.again").tensor
+            before = self.again(x)
             for key, w, d, work in zip(full, given, above, flops, strict=True):
                 self._add_weight_gradient(f"{key}.dw", "LinearWeight", w, [d, before], work)
 

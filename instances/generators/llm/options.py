@@ -17,8 +17,10 @@ class StepOptions:
     micro: int
     attention: str
     experts: str
+    page: int
     tp: int
     sp: bool
+    cp: int
     pp: int
     stage: int
     ep: int
@@ -37,7 +39,12 @@ class StepOptions:
     @property
     def is_distributed(self) -> bool:
         """Whether ops state their kind of processor."""
-        return self.overlap and max(self.tp, self.pp, self.dp) > 1
+        return self.overlap and max(self.tp, self.pp, self.replicas) > 1
+
+    @property
+    def replicas(self) -> int:
+        """Ranks that have the same weights: those with other data, or other tokens of the same sequences."""
+        return self.dp * self.cp
 
     @property
     def gradient_bytes(self) -> int:

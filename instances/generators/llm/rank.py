@@ -39,8 +39,9 @@ class Variable:
         Whether it has a gradient.
     parts
         Tensors whose sum is its gradient, so far.
-    source
-        With sequence parallelism: what it was gathered from, and is again in the backward pass.
+    source, group
+        With sequence and context parallelism: what it was gathered from, and is again in the backward pass;
+        how many ranks gather, and at which rate.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Variable:
     needs: bool
     parts: list[int]
     source: Variable | None = None
+    group: tuple[int, int] = (1, 1)
 
 
 @dataclass(slots=True, eq=False)
@@ -174,17 +176,38 @@ class Rank:
         nbytes = 2 * self.moved(tensors) * (ranks - 1) // ranks
         self.exchange(name, "all-reduce", tensors, tensors, nbytes, rate)
 
-    def gather(self, x: Variable, name: str) -> Variable:
-        """Return a value of all tensor-parallel ranks, of which each has a part of its tokens."""
-        tp = self.options.tp
-        y = self.variable(name, x.nbytes * tp)
-        self.exchange(name, "all-gather", [x.tensor], [y.tensor], x.nbytes * (tp - 1), self.options.nvlink)
+    @property
+    def tensor_group(self) -> tuple[int, int]:
+        """How many ranks share a layer, and the GB/s at which they exchange."""
+        return self.options.tp, self.options.nvlink
+
+    @property
+    def context_group(self) -> tuple[int, int]:
+        """How many ranks share a sequence, and the GB/s at which they exchange."""
+        return self.options.cp, self.options.network
+
+    def gather(self, x: Variable, name: str, group: tuple[int, int]) -> Variable:
+        """Return a value of all ranks of a group, of which each has a part of its tokens."""
+        ranks, rate = group
+        y = self.variable(name, x.nbytes * ranks)
+        y.source, y.group = x, group
+        self.exchange(name, "all-gather", [x.tensor], [y.tensor], x.nbytes * (ranks - 1), rate)
         return y
 
-    def scatter(self, name: str, whole: int, part: int) -> None:
-        """Add the sum over the tensor-parallel ranks, of which each keeps a part of the tokens."""
-        nbytes = self.tensors[part].nbytes * (self.options.tp - 1)
-        self.exchange(name, "reduce-scatter", [whole], [part], nbytes, self.options.nvlink)
+    def scatter(self, name: str, whole: int, part: int, group: tuple[int, int]) -> None:
+        """Add the sum over the ranks of a group, of which each keeps a part of the tokens."""
+        ranks, rate = group
+        self.exchange(name, "reduce-scatter", [whole], [part], self.tensors[part].nbytes * (ranks - 1), rate)
+
+    def tie(self, name: str) -> None:
+        """Add the sum of a weight's gradient over the first and the last stage, which both have the weight.
+
+        With ZeRO it is that of a rank's shard.
+        """
+        w, options = self.weights[name], self.options
+        assert w.gradient is not None
+        nbytes = options.gradient_bytes * (-(-w.count // w.degree) if options.zero else w.count)
+        self.exchange(f"{name}.tie", "all-reduce", [w.gradient], [w.gradient], nbytes, options.network)
 
     def update(self) -> None:
         """Add AdamW, an op for each weight; with ZeRO 1 and 2 ranks gather what the others updated."""

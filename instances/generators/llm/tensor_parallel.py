@@ -17,14 +17,13 @@ def enter(run: Pass, x: Variable) -> Variable:
         return x
     y = Variable(f"{x.name}.shared", x.tensor, x.nbytes, True, [])
     if rank.options.sp:
-        y = rank.gather(x, f"{x.name}.gather")
-        y.source = x
+        y = rank.gather(x, f"{x.name}.gather", rank.tensor_group)
 
     def reverse() -> None:
         (d,) = run.gradients([y])
         name = f"{x.name}.reduce.back"
         if rank.options.sp:
-            rank.scatter(name, d, run.part(x, name))
+            rank.scatter(name, d, run.part(x, name), rank.tensor_group)
         else:
             rank.all_reduce(name, [d], tp, rank.options.nvlink)
             x.parts.append(d)
@@ -43,12 +42,12 @@ def leave(run: Pass, x: Variable) -> Variable:
         rank.all_reduce(name, [x.tensor], tp, rank.options.nvlink)
         return x
     y = rank.variable(f"{x.name}.part", x.nbytes // tp)
-    rank.scatter(name, x.tensor, y.tensor)
+    rank.scatter(name, x.tensor, y.tensor, rank.tensor_group)
 
     def reverse() -> None:
         (d,) = run.gradients([y])
         part = Variable(name, d, y.nbytes, True, [])
-        x.parts.append(rank.gather(part, f"{name}.back").tensor)
+        x.parts.append(rank.gather(part, f"{name}.back", rank.tensor_group).tensor)
 
     run.record(reverse)
     return y
