@@ -54,12 +54,14 @@ def differentiable_storages(network: Network, where: str) -> set[str]:
             _check_bodies(node, where)
             wanted.update(name for name in node.outputs if name and is_float(name))
             continue
-        if node.op_type not in DERIVATIVES:
+        rounded = any(owner in wanted and not is_float(owner) for owner in node.operands)
+        if node.op_type not in DERIVATIVES or (rounded and node.op_type != "DequantizeLinear"):
             raise _without_derivative(node, where)
         steps = DERIVATIVES[node.op_type].steps
         if any(step.inputs is None or set(step.inputs) & set(reached) for step in steps):
-            wanted.update(name for name in node.outputs if name and is_float(name))
-    if not wanted.intersection(network.outputs):
+            through = node.op_type == "QuantizeLinear"  # integers, whose gradient has the size of the numbers
+            wanted.update(name for name in node.outputs if name and (through or is_float(name)))
+    if not any(map(is_float, wanted.intersection(network.outputs))):
         raise InstanceError(
             f"{where}: found no output that depends on a trained weight, expected one for training; "
             "leave train=1 out"
@@ -107,11 +109,13 @@ class BackwardPass:
                     self._add_update(owner)
 
     def _add_loss(self) -> None:
+        values = self.network.values
         outputs = [owner for owner in self.network.outputs if owner in self.wanted]
+        outputs = [owner for owner in outputs if values[owner].element_type in TRAINABLE]
         reads, writes = [], [self.draft.tensor("loss", 4, "output", final=True)]
         elements = 0
         for owner in outputs:
-            value = self.network.values[owner]
+            value = values[owner]
             samples = value.shape[0] if value.shape else 1
             reads.append(self.forward.index[owner])
             reads.append(self.draft.tensor(f"{owner}/labels", 8 * samples, "input", initial=True))
@@ -133,7 +137,8 @@ class BackwardPass:
         if len(self.contributions.get(owner, ())) < 2:
             return parts[0] if parts else None
         value = self.network.values[owner]
-        total = self.draft.tensor(f"{owner}/gradient_sum", value.nbytes, "gradient")
+        nbytes = self.draft.tensors[parts[0]].nbytes
+        total = self.draft.tensor(f"{owner}/gradient_sum", nbytes, "gradient")
         work = value.elements * len(parts)
         self.draft.op(f"{owner}/sum", "SumGradients", parts, [total], work, overwrites=parts)
         self.contributions[owner] = [total]

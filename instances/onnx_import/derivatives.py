@@ -213,6 +213,9 @@ _ROWS = (
     Row("Clip", "0: x0"),
     Row("Where", "1: x0; 2: x0"),
     Row("Cast", "0:"),
+    # Straight through: rounding has the derivative 1 within the range of the integers, which a mask tells
+    Row("QuantizeLinear", "0: mask", (Saved("mask", "output", 1),), by_sizes=True),
+    Row("DequantizeLinear", "0: pass", by_sizes=True),
     # Reduction
     Row("ReduceSum", "0:"),
     Row("ReduceMean", "0:"),

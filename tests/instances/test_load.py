@@ -76,7 +76,7 @@ BAD = {
     "gen:transformer?form=both": "expected decoder or encoder or seq2seq",
     "gen:chain?largest=999999999999999999": "nbytes: found the sum",
     "catalogue:diamand": "found unknown name 'diamand', did you mean diamond?",
-    "catalogue:diamond?n=3": "found unknown option 'n', expected none",
+    "catalogue:diamond?n=3": "found unknown option 'n', expected one of dtype",
     "graph.json?n=3": "found unknown option 'n', expected none",
     "missing.json": "missing.json: found no such file, expected one to read",
     "missing": "missing: found no such file, expected a file or SCHEME:NAME",
@@ -105,7 +105,7 @@ def test_keywords_override_the_specification_and_are_checked_too() -> None:
     for options in ({"n": True}, {"n": 3.0}, {"n": None}, {"train": 2}, {"sizes": 1}, {"m": 1}):
         with pytest.raises(InstanceError, match="instance 'gen:chain"):
             load("gen:chain", **options)
-    with pytest.raises(InstanceError, match="unknown option 'n', expected none"):
+    with pytest.raises(InstanceError, match="unknown option 'n', expected one of dtype"):
         load("catalogue:diamond", n=3)
 
 

@@ -443,6 +443,76 @@ def test_a_scan_gives_gradients_to_what_it_scans_and_to_its_state(tmp_path: Path
     assert back.workspace == 2 * 3 * 12 + 12
 
 
+def quantized(folder: Path, *between: Any, last: str = "d") -> Path:
+    """Write a model whose activations and second weight are quantized and made numbers again."""
+    constants = [
+        weight("w", 8, 6),
+        weight("v", 6, 4),
+        weight("s"),
+        require_onnx().make_tensor("z", 3, [], [0]),
+    ]
+    nodes = [
+        node("MatMul", "x w", "h"),
+        node("QuantizeLinear", "h s z", "q"),
+        *between,
+        node("DequantizeLinear", f"{'t' if between else 'q'} s z", "d"),
+        node("QuantizeLinear", "v s z", "vq"),
+        node("DequantizeLinear", "vq s z", "vd"),
+        node("MatMul", f"{last} vd", "y"),
+    ]
+    return save_model(folder, nodes, [value("x", (2, 8))], [value("y", None)], constants)
+
+
+def test_quantization_is_passed_straight_through(tmp_path: Path) -> None:
+    graph = load_onnx(quantized(tmp_path), train=True, weights=True)
+    assert lines(graph) == [
+        "MatMul: x w -> h",
+        "QuantizeLinear: h -> q q/mask",
+        "DequantizeLinear: q -> d",
+        "MatMul: d vd -> y",
+        "Loss: y y/labels -> loss y'",
+        "MatMulGradient: y' vd -> d'",
+        "MatMulGradient: y' d -> vd'",
+        "Update: vd vd' -> vd",
+        "QuantizeLinearGradient: d' q/mask -> h'",
+        "MatMulGradient: h' x -> w'",
+        "Update: w w' -> w",
+    ]
+    sizes = {t.name: t.nbytes for t in graph.tensors}
+    assert (sizes["q"], sizes["q/mask"], sizes["d/gradient"], sizes["h/gradient"]) == (12, 12, 48, 48)
+
+
+def test_gradients_of_integers_have_the_size_of_the_numbers(tmp_path: Path) -> None:
+    twice = [
+        node("DequantizeLinear", "q s z", "e"),
+        node("Neg", "e", "n"),
+        node("Identity", "q", "t"),
+        node("DequantizeLinear", "q s z", "f"),
+        node("Mul", "f n", "both"),
+    ]
+    path = quantized(tmp_path, *twice, last="both")
+    graph = load_onnx(path, train=True)
+    (total,) = (t for t in graph.tensors if t.name == "q/gradient_sum")
+    assert total.nbytes == 48
+
+
+def test_other_operators_of_integers_have_no_derivative(tmp_path: Path) -> None:
+    turned = [node("Transpose", "q", "r", perm=[1, 0]), node("Transpose", "r", "t", perm=[1, 0])]
+    with pytest.raises(InstanceError, match="found operator Transpose, whose derivative is not known"):
+        load_onnx(quantized(tmp_path, *turned), train=True)
+
+
+def test_operators_that_compute_with_integers_name_the_next_step(tmp_path: Path) -> None:
+    nodes = [
+        node("MatMul", "x w", "h"),
+        node("DynamicQuantizeLinear", "h", "q s z"),
+        node("Cast", "q", "y", to=1),
+    ]
+    path = save_model(tmp_path, nodes, [value("x", (2, 8))], [value("y", None)], [weight("w", 8, 6)])
+    with pytest.raises(InstanceError, match=r"DynamicQuantizeLinear.*take the model that was quantized"):
+        load_onnx(path, train=True)
+
+
 def test_a_transformer_block_can_be_trained(tmp_path: Path) -> None:
     graph = load_onnx(transformer_block(tmp_path), batch=2, dims={"length": 10}, train=True)
     kinds = Counter(op.kind for op in graph.ops)
