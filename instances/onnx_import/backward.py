@@ -54,11 +54,10 @@ def differentiable_storages(network: Network, where: str) -> set[str]:
             _check_bodies(node, where)
             wanted.update(name for name in node.outputs if name and is_float(name))
             continue
-        rounded = any(owner in wanted and not is_float(owner) for owner in node.operands)
-        if node.op_type not in DERIVATIVES or (rounded and node.op_type != "DequantizeLinear"):
+        takes_integers = not all(is_float(owner) for owner in wanted.intersection(node.operands))
+        if node.op_type not in DERIVATIVES or (takes_integers and node.op_type != "DequantizeLinear"):
             raise _without_derivative(node, where)
-        steps = DERIVATIVES[node.op_type].steps
-        if any(step.inputs is None or set(step.inputs) & set(reached) for step in steps):
+        if _reaches(node, reached):
             through = node.op_type == "QuantizeLinear"  # integers, whose gradient has the size of the numbers
             wanted.update(name for name in node.outputs if name and (through or is_float(name)))
     if not any(map(is_float, wanted.intersection(network.outputs))):
@@ -67,6 +66,12 @@ def differentiable_storages(network: Network, where: str) -> set[str]:
             "leave train=1 out"
         )
     return wanted
+
+
+def _reaches(node: Node, positions: list[int]) -> bool:
+    """Return whether a backward op of a node makes the gradient of one of these operands."""
+    steps = DERIVATIVES[node.op_type].steps
+    return any(step.inputs is None or set(step.inputs) & set(positions) for step in steps)
 
 
 def _without_derivative(node: Node, where: str) -> InstanceError:
