@@ -1,11 +1,11 @@
 """The best that the methods of the room find, and what they prove, in turns (`lowtide.solvers.portfolio`).
 
-Stages: greedy ones, within a memory one op after another, and the program of IOS, pruned and with all
-endings. Streams: the chains of fewest synchronisations, lists of ops on fewer streams, and, where ops do not
-slow each other down, the schedule of problem `makespan` on as many processors as there are streams. That
-one's bound holds here: streams obey the precedence, run one op at a time and hold no more memory than there
-is; synchronisations only take longer. Within a memory edges are added as `memory-edges` adds them, and the
-streams are those of the graph with them.
+Stages: greedy ones, within a memory one op after another, of several networks the program over positions in
+each (`tenants`), and the program of IOS, pruned and with all endings. Streams: the chains of fewest
+synchronisations, lists of ops on fewer streams, and, where ops do not slow each other down, the schedule of
+problem `makespan` on as many processors as there are streams. That one's bound holds here: streams obey the
+precedence, run one op at a time and hold no more memory than there is; synchronisations only take longer.
+Within a memory edges are added as `memory-edges` adds them, and the streams are those of the graph with them.
 
 Several devices: lists on one of them, both of HIOS, the parts of `auto` of problem `distributed`, which go on
 from each other's plans, and the model of rates.
@@ -32,6 +32,7 @@ from .devices import by_distributed, by_rates
 from .greedy import solve_greedy
 from .hios import solve_lp, solve_mr
 from .stages import MOST_OPS, solve_ios
+from .tenants import is_one_network, solve_tenants
 
 WINDOW = 4
 """Ops of a group at most that `hios-lp` and `hios-mr` may make."""
@@ -80,6 +81,10 @@ def _many_ops(problem: Streams) -> str:
     return f"found {count} ops, expected at most {MOST_OPS}" if count > MOST_OPS else ""
 
 
+def _one_network(problem: Streams) -> str:
+    return _many_ops(problem) or ("found one network, expected several" if is_one_network(problem) else "")
+
+
 def _memory(problem: Streams) -> str:
     return "" if problem.memory is None else "found a memory, expected none"
 
@@ -106,6 +111,7 @@ def _no_rates(problem: Streams) -> str:
 STAGES = (
     Part(name="greedy", run=solve_greedy, first=True),
     Part(name="one at a time", run=pieces.offer_one_at_a_time),
+    Part(name="tenants", run=solve_tenants, options={"by": "program", "moves": 0}, refuses=_one_network),
     Part(name="ios, pruned", run=_pruned, refuses=_many_ops),
     Part(
         name="ios, all endings",

@@ -114,7 +114,8 @@ ROOM = Room(
         Method(
             "tenants",
             ".streams.tenants:solve_tenants",
-            "chains beside each other, cut at pointers: by the exact program over positions, or by search",
+            "networks beside each other, each in an order and cut at pointers: by a program over positions, "
+            "exact for chains, or by search",
             proves=OPTIMUM,
             source="Yu, Bray, Wang, Shangguan, Tang, Liu and Chen, ICCAD 2021",
             options=(

@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from ...formulations.model import BuildTimeout, ticker
 from ...models.derived.precedence import bits, precedence
@@ -161,8 +162,10 @@ def is_plain(problem: Streams) -> bool:
     return problem.streams is None and not workspace
 
 
-def blocks_of(graph: Graph) -> list[list[int]]:
+def blocks_of(graph: Graph, ops: Sequence[int] | None = None) -> list[list[int]]:
     """Return the ops between those through which every path goes, each with the one that ends it.
+
+    Of a part of the graph that is connected with no other op, if `ops` are its own.
 
     Examples
     --------
@@ -170,12 +173,13 @@ def blocks_of(graph: Graph) -> list[list[int]]:
     >>> blocks_of(lt.load("catalogue:diamond"))
     [[0], [1, 2, 3]]
     """
-    n = len(graph.ops)
+    ops = range(len(graph.ops)) if ops is None else ops
+    n = len(ops)
     before, after = precedence(graph).ancestors, precedence(graph).descendants
-    cuts = [i for i in range(n) if before[i].bit_count() + after[i].bit_count() == n - 1]
+    cuts = [i for i in ops if before[i].bit_count() + after[i].bit_count() == n - 1]
     blocks, done = [], 0
     ends = [before[i] | 1 << i for i in sorted(cuts, key=lambda i: before[i].bit_count())]
-    for end in (*ends, (1 << n) - 1):
+    for end in (*ends, sum(1 << i for i in ops)):
         if block := end & ~done:
             blocks.append(bits(block))
             done |= block
@@ -244,9 +248,8 @@ class StageBlock:
 
     def price(self, longest: int, serial: int, area: int, groups: int) -> int:
         """Return the nanoseconds of a stage."""
-        least = max(longest * self.device.parts, area)
-        full = serial * self.device.parts if self.device.model == "half-serial" else least
-        return -(-(full + least) // (2 * self.device.parts)) + self.device.sync_ns * (groups > 1)
+        ns: int = device_price(self.device, max(longest * self.device.parts, area), serial, groups)
+        return ns
 
     def held(self, state: int) -> tuple[int, list[tuple[int, int]]]:
         """Return what every stage that ends with a set holds, and bytes and users of what some hold.
@@ -276,6 +279,24 @@ class StageBlock:
         if self.workspace:
             used += sum(max(self.workspace.get(i, 0) for i in bits(group)) for group in groups)
         return used <= self.memory
+
+
+def device_price(device: Contention, least: Any, serial: Any, groups: Any) -> Any:
+    """Return the nanoseconds of stages, integers or arrays of them.
+
+    Parameters
+    ----------
+    device
+        That runs them.
+    least
+        Parts times ns that a stage takes at least: of its longest group, and of all its work.
+    serial
+        Nanoseconds of its ops one after the other.
+    groups
+        How many it has.
+    """
+    full = serial * device.parts if device.model == "half-serial" else least
+    return -(-(full + least) // (2 * device.parts)) + device.sync_ns * (groups > 1)
 
 
 def program(
@@ -390,7 +411,7 @@ def _all_endings(
                 ending |= 1 << i
         if not ending:
             continue
-        groups = _parts(block, ending)
+        groups = parts_of(block, ending)
         if pruning.most_groups is not None and len(groups) > pruning.most_groups:
             continue
         if pruning.most_ops is not None and any(g.bit_count() > pruning.most_ops for g in groups):
@@ -400,7 +421,7 @@ def _all_endings(
         yield groups, block.price(max(lengths), sum(lengths), area, len(groups))
 
 
-def _parts(block: StageBlock, ending: int) -> Groups:
+def parts_of(block: StageBlock, ending: int) -> Groups:
     """Return the weakly connected parts of a set."""
     parts = []
     while ending:

@@ -1,16 +1,21 @@
-r"""Stages of several tenants: chains that have nothing to do with each other, cut at pointers.
+r"""Stages of several tenants: networks that have nothing to do with each other, cut at pointers.
 
 As in the scheduler for multi-tenant inference of Yu, Bray, Wang, Shangguan, Tang, Liu and Chen (ICCAD 2021):
-pointers :math:`0 = p_{k0} \le p_{k1} \le \dots \le p_{kS} = n_k` cut chain k of :math:`n_k` ops, and stage s
-runs the pieces :math:`p_{k,s-1} \dots p_{ks}` of all chains beside each other, each a group. The sum of the
-prices of the stages shall be least.
+tenant k has :math:`n_k` ops in an order, pointers :math:`0 = p_{k0} \le \dots \le p_{kS} = n_k` cut it, and
+stage s runs the pieces :math:`p_{k,s-1} \dots p_{ks}` of all tenants beside each other. The groups are the
+weakly connected parts of the pieces. The sum of the prices of the stages shall be least.
+
+There the tenants are chains, which have one order and pieces of one group. A tenant here is a part of the
+graph that is connected. Its order is that of the stages that the program of IOS (`stages`, at most three ops
+a group, eight groups) has for the tenant alone, so that each of these is a piece; where that takes longer
+than `SHARE` of the time, that of the graph.
 
 ``by=program``
     Over the positions: with T(p, q) the price of the stage between two vectors of pointers, D[0] = 0 and
     :math:`D[q] = \min_{p \le q,\, p \ne q} D[p] + T(p, q)`. There are :math:`\prod_k (n_k + 1)` vectors and
     :math:`\prod_k \binom{n_k + 2}{2} - \prod_k (n_k + 1)` stages. A vector is a set of executed ops, so the
-    memory counts exactly, and this is the program of `stages` with all endings: the optimum, where
-    `stages.is_plain` holds.
+    memory counts exactly. Where all tenants are chains, this is the program of `stages` with all endings: the
+    optimum, where `stages.is_plain` holds. Else it is the least of these orders, and proves nothing.
 
 ``by=search``
     Annealing over sequences of vectors of pointers, by seed: a vector is put elsewhere between its
@@ -20,94 +25,140 @@ prices of the stages shall be least.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from itertools import accumulate, pairwise, product
-from math import exp
+from dataclasses import dataclass, replace
+from functools import cache, reduce
+from itertools import pairwise
+from math import exp, prod
 from random import Random
+from typing import Any
+
+import numpy as np
 
 from ...formulations.model import BuildTimeout, ticker
-from ...models.derived.streams import cover_edges
-from ...models.errors import UsageError
-from ...models.graph import Graph
+from ...models.arrays import Integers
+from ...models.derived.precedence import bits
 from ...models.problems.stream_answers import Stages
 from ...models.problems.streams import Streams
 from ..context import Context, Outcome
 from .bounds import raise_first_bound
 from .events import refuse_orders
 from .memory import is_too_little
-from .stages import MOST_OPS, StageBlock, is_plain, lives_of
+from .stages import (
+    MOST_OPS,
+    Pruning,
+    StageBlock,
+    blocks_of,
+    device_price,
+    is_plain,
+    lives_of,
+    parts_of,
+    program,
+)
 
 Pointers = tuple[int, ...]
-"""The position in each chain: how many of its ops have run."""
+"""The position in each tenant: how many of its ops have run."""
+
+NEVER = 2**62
+"""Price in ns of a stage that may not be: more than all ops of a graph that `MOST_PRICE` admits."""
+MOST_PRICE = 2**60
+"""Sum of durations times parts, and of bytes, up to which tables are of 64 bits; above, of whole numbers."""
+MOST_VECTORS = 5_000_000
+"""Vectors of pointers up to which the program is begun; two tables of 8 bytes for each take 80 MB."""
+SHARE = 0.25
+"""Of the time left, what finding the orders of all tenants may take; chosen by hand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tenant:
+    """A connected part of a graph in an order, and its pieces from position a to b, a row for each a.
+
+    Attributes
+    ----------
+    order
+        Its ops.
+    longest, serial, area, groups
+        Of a piece: ns of the longest group and of all, parts times ns, and the number of groups.
+    held
+        Bytes of the tenant's own tensors, and of workspace, that a stage with this piece holds.
+    """
+
+    order: tuple[int, ...]
+    longest: Integers
+    serial: Integers
+    area: Integers
+    groups: Integers
+    held: Integers
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether each op must follow the one before it: every piece is one group."""
+        return int(self.groups.max(initial=0)) <= 1
 
 
 def solve_tenants(problem: Streams, context: Context) -> Outcome:
-    """Offer the best stages of chains that the program or the search finds."""
+    """Offer the best stages of tenants that the program or the search finds."""
     refuse_orders(problem)
     if (count := len(problem.graph.ops)) > MOST_OPS:
         return Outcome(detail=f"found {count} ops, expected at most {MOST_OPS}")
-    chains = chains_of(problem.graph)
     raise_first_bound(problem, context)
     if is_too_little(problem):
         return Outcome(infeasible=True, detail="what is there from first to last is above the memory")
-    if context.options["by"] == "search":
-        found = search(problem, chains, context.seed, context.options["moves"], lambda: context.expired)
-        if found is not None:
-            context.offer(_stages(chains, found))
-        detail = "" if found is not None else "no stages within the memory were found"
-        return Outcome(reason="time" if context.expired else None, detail=detail)
+    until = context.elapsed() + SHARE * context.remaining()
     try:
-        found, transitions = program_of_chains(problem, chains, lambda: context.expired)
+        tenants = tenants_of(problem, lambda: context.expired, lambda: context.elapsed() > until)
+    except BuildTimeout:
+        return Outcome(reason="time", detail="the time was up before there were tables of pieces")
+    exact = all(tenant.is_chain for tenant in tenants)
+    if context.options["by"] == "search":
+        path = search(problem, tenants, context.seed, context.options["moves"], lambda: context.expired)
+        if path is not None:
+            context.offer(_stages(problem, tenants, path))
+        detail = "" if path is not None else "no stages within the memory were found"
+        return Outcome(reason="time" if context.expired else None, detail=detail)
+    if (vectors := prod(len(tenant.order) + 1 for tenant in tenants)) > MOST_VECTORS:
+        detail = f"found {vectors:,} vectors of pointers, expected at most {MOST_VECTORS:,}, or by=search"
+        return Outcome(detail=detail)
+    try:
+        path, transitions = program_of_tenants(problem, tenants, lambda: context.expired)
     except BuildTimeout:
         return Outcome(reason="time", detail="the time was up; by=search takes less")
-    if found is None:
-        return Outcome(infeasible=is_plain(problem), detail="no stages of these chains are within the memory")
-    answer = _stages(chains, found)
+    if path is None:
+        detail = "no stages of these tenants in these orders are within the memory"
+        return Outcome(infeasible=exact and is_plain(problem), detail=detail)
+    answer = _stages(problem, tenants, path)
     context.offer(answer)
-    if is_plain(problem):
+    if exact and is_plain(problem):
         context.raise_bound(problem.evaluate(answer), "exact", kind="dynamic program")
     return Outcome(detail=f"{transitions:,} stages", facts={"transitions": transitions})
 
 
-def chains_of(graph: Graph) -> list[list[int]]:
-    """Return the chains that a graph falls into.
+def tenants_of(
+    problem: Streams,
+    expired: Callable[[], bool] = lambda: False,
+    hurried: Callable[[], bool] = lambda: False,
+) -> list[Tenant]:
+    """Return the connected parts of a graph, each in its order; once `hurried`, in that of the graph.
 
     Raises
     ------
-    UsageError
-        If a part of the graph is no chain.
+    BuildTimeout
+        If the time is up.
     """
-    later: dict[int, int] = {}
-    before: dict[int, int] = {}
-    for i, j in cover_edges(graph):
-        if i in later or j in before:
-            k = i if i in later else j
-            raise UsageError(
-                f"tenants: found op {k} {graph.ops[k].name!r} with several neighbours on a side, expected "
-                "chains of ops that do not depend on each other"
-            )
-        later[i], before[j] = j, i
-    chains = []
-    for i in range(len(graph.ops)):
-        if i not in before:
-            chain = [i]
-            while chain[-1] in later:
-                chain.append(later[chain[-1]])
-            chains.append(chain)
-    return chains
+    block, tick = _whole(problem), ticker(expired)
+    return [
+        _tenant(problem, block, _order(problem, bits(part), hurried), tick)
+        for part in parts_of(block, block.mask)
+    ]
 
 
-def _stages(chains: Sequence[Sequence[int]], found: Sequence[Pointers]) -> Stages:
-    cut = (
-        (tuple(chain[a:b]) for chain, a, b in zip(chains, p, q, strict=True) if a < b)
-        for p, q in pairwise(found)
-    )
-    return Stages(stages=tuple(map(tuple, cut)))
+def is_one_network(problem: Streams) -> bool:
+    """Return whether a graph has no two parts that have nothing to do with each other."""
+    block = _whole(problem)
+    return len(parts_of(block, block.mask)) < 2
 
 
-def pricing(problem: Streams, chains: Sequence[Sequence[int]]) -> Callable[[Pointers, Pointers], int | None]:
-    """Return the function that prices the stage between two vectors; None if it may not be."""
-    block = StageBlock(
+def _whole(problem: Streams) -> StageBlock:
+    return StageBlock(
         graph=problem.graph,
         device=problem.device,
         memory=problem.memory,
@@ -115,27 +166,110 @@ def pricing(problem: Streams, chains: Sequence[Sequence[int]]) -> Callable[[Poin
         earlier=0,
         lives=lives_of(problem.graph),
     )
-    times = [[0, *accumulate(block.time[i] for i in chain)] for chain in chains]
-    works = [[0, *accumulate(block.work[i] for i in chain)] for chain in chains]
-    sets = [[0, *accumulate((1 << i for i in chain), int.__or__)] for chain in chains]
 
-    def price(p: Pointers, q: Pointers) -> int | None:
-        moved = [(k, a, b) for k, (a, b) in enumerate(zip(p, q, strict=True)) if a < b]
-        if problem.streams is not None and len(moved) > problem.streams:
-            return None
-        if block.memory is not None:
-            held = block.held(sum(sets[k][b] for k, b in enumerate(q)))
-            if not block.fits(held, tuple(sets[k][b] ^ sets[k][a] for k, a, b in moved)):
-                return None
-        lengths = [times[k][b] - times[k][a] for k, a, b in moved]
-        area = sum(works[k][b] - works[k][a] for k, a, b in moved)
-        return block.price(max(lengths, default=0), sum(lengths), area, len(moved))
+
+def _order(problem: Streams, ops: Sequence[int], hurried: Callable[[], bool]) -> tuple[int, ...]:
+    """Return the ops of a tenant in the order of its own best stages, group by group."""
+    alone, order = replace(problem, memory=None), []
+    pruning = Pruning(most_ops=3, most_groups=problem.streams or 8)
+    try:
+        for part in blocks_of(problem.graph, ops):
+            stages = program(alone, part, pruning, lives=(), expired=hurried).stages
+            order += [i for stage in stages for group in stage for i in bits(group)]
+    except BuildTimeout:
+        return tuple(ops)
+    return tuple(order)
+
+
+def _tenant(problem: Streams, block: StageBlock, order: Sequence[int], tick: Callable[[], None]) -> Tenant:
+    """Return the tables of a tenant's pieces."""
+    n, near = len(order), block.neighbours
+    most = max(sum(block.time.values()) * block.device.parts, sum(x.nbytes for x in problem.graph.tensors))
+    kind = np.int64 if most <= MOST_PRICE else object
+    longest, serial, area, groups, held = (np.zeros((n + 1, n + 1), dtype=kind) for _ in range(5))
+    for a in range(n):
+        parts: list[tuple[int, int, int]] = []  # ops, ns, workspace
+        work = 0
+        for b, i in enumerate(order[a:], start=a + 1):
+            tick()
+            joined = [x for x in parts if x[0] & near[i]]
+            parts = [x for x in parts if not x[0] & near[i]]
+            space = max([block.workspace.get(i, 0), *(x[2] for x in joined)])
+            parts.append(
+                (1 << i | sum(x[0] for x in joined), block.time[i] + sum(x[1] for x in joined), space)
+            )
+            work += block.work[i]
+            longest[a, b], serial[a, b] = max(x[1] for x in parts), sum(x[1] for x in parts)
+            area[a, b], groups[a, b], held[a, b] = work, len(parts), sum(x[2] for x in parts)
+    place, own = {i: k for k, i in enumerate(order)}, sum(1 << i for i in order)
+    for nbytes, writers, users, initial, final in block.lives:
+        if users and not users & ~own:
+            first = 0 if initial else min(place[i] for i in bits(writers)) + 1
+            last = n if final else max(place[i] for i in bits(users))
+            held[: last + 1, first:] += nbytes
+    return Tenant(order=tuple(order), longest=longest, serial=serial, area=area, groups=groups, held=held)
+
+
+def _stages(problem: Streams, tenants: Sequence[Tenant], path: Sequence[Pointers]) -> Stages:
+    block = _whole(problem)
+    stages = []
+    for p, q in pairwise(path):
+        pieces = (t.order[a:b] for t, a, b in zip(tenants, p, q, strict=True))
+        ops = sum(1 << i for piece in pieces for i in piece)
+        stages.append(tuple(tuple(bits(group)) for group in parts_of(block, ops)))
+    return Stages(stages=tuple(stages))
+
+
+Price = Callable[[Pointers, Sequence[Any]], Any]
+"""From a vector and positions behind it, integers or arrays that broadcast, to prices; `NEVER`: refused."""
+
+
+def pricing(problem: Streams, tenants: Sequence[Tenant]) -> Price:
+    """Return the function that prices the stages between a vector and others."""
+    device, memory, streams = problem.device, problem.memory, problem.streams
+    everyone = _shared(problem, tenants)
+
+    def price(p: Pointers, ends: Sequence[Any]) -> Any:
+        pieces = [*zip(tenants, p, ends, strict=True)]
+        longest = reduce(np.maximum, (t.longest[a, b] for t, a, b in pieces))
+        serial, area = sum(t.serial[a, b] for t, a, b in pieces), sum(t.area[a, b] for t, a, b in pieces)
+        groups = sum(t.groups[a, b] for t, a, b in pieces)
+        refused = groups == 0
+        if streams is not None:
+            refused = refused | (groups > streams)
+        if memory is not None:
+            left = memory - sum(
+                nbytes for nbytes, last in everyone if any(at >= a for at, a in zip(last, p, strict=True))
+            )
+            refused = refused | (sum(t.held[a, b] for t, a, b in pieces) > left)
+        least = np.maximum(longest * device.parts, area)
+        return np.where(refused, NEVER, device_price(device, least, serial, groups))
 
     return price
 
 
-def program_of_chains(
-    problem: Streams, chains: Sequence[Sequence[int]], expired: Callable[[], bool] = lambda: False
+def _shared(problem: Streams, tenants: Sequence[Tenant]) -> list[tuple[int, list[int]]]:
+    """Return the bytes of tensors that are no tenant's own, and where each tenant uses them last, else -1.
+
+    They are there from the beginning, as what one tenant writes for another would connect the two; those that
+    are final are used behind the end.
+    """
+    sets = [sum(1 << i for i in tenant.order) for tenant in tenants]
+    shared = []
+    for nbytes, _, users, _, final in lives_of(problem.graph):
+        if not any(users and not users & ~own for own in sets):
+            last = [
+                len(t.order)
+                if final
+                else max((k for k, i in enumerate(t.order) if users >> i & 1), default=-1)
+                for t in tenants
+            ]
+            shared.append((nbytes, last))
+    return shared
+
+
+def program_of_tenants(
+    problem: Streams, tenants: Sequence[Tenant], expired: Callable[[], bool] = lambda: False
 ) -> tuple[list[Pointers] | None, int]:
     """Return the vectors of an optimum, None if there are none within the memory; and the stages looked at.
 
@@ -144,49 +278,55 @@ def program_of_chains(
     BuildTimeout
         If the time is up.
     """
-    price, tick = pricing(problem, chains), ticker(expired)
-    lengths = [len(chain) for chain in chains]
-    first, last = tuple(0 for _ in chains), tuple(lengths)
-    best: dict[Pointers, int] = {first: 0}
-    came: dict[Pointers, Pointers] = {}
+    if not tenants:
+        return [()], 0
+    price, tick = pricing(problem, tenants), ticker(expired)
+    shape = tuple(len(tenant.order) + 1 for tenant in tenants)
+    best: Any = np.full(shape, NEVER, dtype=tenants[0].longest.dtype)
+    came = np.zeros(shape, dtype=np.int64)
+    last = tuple(n - 1 for n in shape)
+    best[tuple(0 for _ in shape)] = 0
     transitions = 0
-    for p in product(*(range(n + 1) for n in lengths)):  # what precedes a vector comes before it
-        if p not in best:
+    for number, p in enumerate(np.ndindex(shape)):  # what precedes a vector comes before it
+        if best[p] >= NEVER:
             continue
         tick()
-        for q in product(*(range(a, n + 1) for a, n in zip(p, lengths, strict=True))):
-            if q == p or (cost := price(p, q)) is None:
-                continue
-            transitions += 1
-            if q not in best or best[p] + cost < best[q]:
-                best[q], came[q] = best[p] + cost, p
-    if last not in best:
+        window = tuple(slice(a, None) for a in p)
+        costs = price(p, np.ix_(*(np.arange(a, n) for a, n in zip(p, shape, strict=True))))
+        transitions += int(np.count_nonzero(costs < NEVER))
+        better = costs + best[p] < best[window]
+        best[window][better] = (costs + best[p])[better]
+        came[window][better] = number
+    if best[last] >= NEVER:
         return None, transitions
-    program = [last]
-    while program[-1] != first:
-        program.append(came[program[-1]])
-    return program[::-1], transitions
+    path = [last]
+    while any(path[-1]):
+        path.append(tuple(map(int, np.unravel_index(came[path[-1]], shape))))
+    return path[::-1], transitions
 
 
 def search(
     problem: Streams,
-    chains: Sequence[Sequence[int]],
+    tenants: Sequence[Tenant],
     seed: int,
     moves: int,
     expired: Callable[[], bool] = lambda: False,
 ) -> list[Pointers] | None:
     """Return the best vectors that annealing finds; None if none were within the memory.
 
-    It begins with the stages of one op of each chain; a stage that may not be costs more than all ops.
+    It begins with the stages of one op of each tenant; a stage that may not be costs more than all ops.
     """
     rng = Random(seed)
-    lengths = [len(chain) for chain in chains]
+    lengths = [len(tenant.order) for tenant in tenants]
     too_much = 2 * (sum(problem.durations) + problem.sync_ns) + 1
-    given = cache(pricing(problem, chains))
+    priced = pricing(problem, tenants)
+
+    @cache
+    def given(p: Pointers, q: Pointers) -> int:
+        return int(priced(p, q))
 
     def price(points: Sequence[Pointers]) -> int:
-        costs = (given(p, q) for p, q in pairwise(points) if p != q)
-        return sum(too_much if cost is None else cost for cost in costs)
+        return sum(min(given(p, q), too_much) for p, q in pairwise(points) if p != q)
 
     at = [tuple(min(s, n) for n in lengths) for s in range(max(lengths, default=0) + 1)]
     cost = price(at)
@@ -205,7 +345,7 @@ def search(
             cost += change
             if cost < least:
                 best, least = list(at), cost
-    return best if all(given(p, q) is not None for p, q in pairwise(best)) else None
+    return best if all(given(p, q) < NEVER for p, q in pairwise(best)) else None
 
 
 def _between(low: Pointers, high: Pointers, old: Sequence[Pointers], rng: Random) -> Pointers:
