@@ -67,6 +67,7 @@ def as_dict(method: Method) -> dict[str, object]:
         "engine": method.engine,
         "summary": method.summary,
         "source": method.source,
+        **({"basis": method.basis, "abstracted": method.abstracted} if method.basis else {}),
         **({"traits": served} if (served := _traits(method)) else {}),
         "options": {option.name: option.meaning for option in method.options},
     }
@@ -99,6 +100,7 @@ def _print(found: Iterable[Method]) -> None:
             ("proves", f"{method.proves}, given time"),
         ]
         rows += [("paper", method.source)] if method.source else []
+        rows += [("rests on", method.basis), ("abstracted", method.abstracted)] if method.basis else []
         served = _traits(method)
         for word, answer in (("needs", "needed"), ("refuses", "no")):
             some = [trait for trait, found in served.items() if found == answer]

@@ -5,6 +5,7 @@
 ``{options} peak``          the options of its methods
 ``{capabilities} placement``  which traits of questions its methods support
 ``{formulations} peak``     the pages of mathematics of `lowtide.formulations.peak`
+``{systems} placement``     what its methods that stand for published systems rest on, and what they lack
 ``{policies} placement``    the docstrings of its policies
 ``{committed} NAME``        the text of a committed experiment
 ``{flags} solve peak``      the output of ``lowtide solve peak --help``
@@ -86,6 +87,17 @@ class Methods(_Markdown):
             for m in ROOMS[self.arguments[0]].methods
         ]
         return "\n".join(["| method | what it does | proves | source |", "|---|---|---|---|", *rows])
+
+
+class Systems(_Markdown):
+    """What methods that stand for published systems rest on, as they declare."""
+
+    def text(self) -> str:
+        """Return a table."""
+        declared = [m for m in ROOMS[self.arguments[0]].methods if m.basis is not None]
+        rows = [_row(f"`{m.name}`", str(m.basis), m.source, m.abstracted) for m in declared]
+        heads = "| system | rests on | source | missing, replaced or inferred |"
+        return "\n".join([heads, "|---|---|---|---|", *rows])
 
 
 class Options(_Markdown):
@@ -288,7 +300,7 @@ class Picture(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
-    tables = (Methods, Options, Capabilities, Committed, Flags, Questions, Machines)
+    tables = (Methods, Systems, Options, Capabilities, Committed, Flags, Questions, Machines)
     for directive in (*tables, Formulations, Policies, Picture):
         app.add_directive(directive.__name__.lower(), directive)
     return {"parallel_read_safe": True}

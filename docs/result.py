@@ -7,16 +7,19 @@ import math
 from drawing import BLUE, GREY, RED, box, line, text
 
 from lowtide.results.experiments.running import read_rows
+from lowtide.results.experiments.swap_systems.compared import AUTO, by_question, is_published, rows_of_systems
 
 MACHINES = ("a100-40g-pcie3", "h200-node")
 """Those of the 50 questions of `swap_systems`; the other rows are of ZeRO's machine."""
 
 
 def slowdowns() -> dict[str, float]:
-    """Return period over certified bound by method: geometric means, the least first."""
+    """Return period over bound of `auto` and of systems with a rank: geometric means, the least first."""
     ratios: dict[str, list[float]] = {}
-    for row in read_rows("swap_systems"):
-        if row["machine"] in MACHINES and row["period"]:
+    rows = [row for row in read_rows("swap_systems") if row["machine"] in MACHINES]
+    systems = {AUTO, *filter(is_published, rows_of_systems(by_question(rows)))}
+    for row in rows:
+        if row["method"] in systems and row["period"]:
             ratios.setdefault(row["method"], []).append(math.log(row["period"] / row["bound"]))
     means = {method: math.exp(sum(logs) / len(logs)) for method, logs in ratios.items()}
     return dict(sorted(means.items(), key=lambda item: item[1]))

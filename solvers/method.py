@@ -39,6 +39,25 @@ class Proves(StrEnum):
 NOTHING, BOUND, OPTIMUM = Proves
 
 
+class Basis(StrEnum):
+    """What the rules of a method rest on that stands for a published system.
+
+    ``CODE``: code that its authors released, or others who reproduced it. ``TEXT``: its paper, as far as the
+    paper or notes on it were at hand. ``INFERRED``: rules that decide much are guesses. ``OURS``: rules of
+    the suite in the place of the system's own.
+    """
+
+    CODE = "published code"
+    TEXT = "published text"
+    INFERRED = "inferred"
+    OURS = "ours in its place"
+
+    @property
+    def is_published(self) -> bool:
+        """Whether tables rank it among published systems."""
+        return self in (Basis.CODE, Basis.TEXT)
+
+
 @dataclass(frozen=True)
 class Option:
     """An option of a method.
@@ -205,6 +224,10 @@ class Method:
         What it proves, given time.
     source
         Paper, equation; empty if it is the suite's own.
+    basis
+        What its rules rest on, if it stands for a published system; else None.
+    abstracted
+        What of that system is missing, replaced or inferred: one sentence.
     options
         Its own options. A pair of name and meaning stands for an option that is passed on as text.
     kernels
@@ -231,6 +254,8 @@ class Method:
     problem: str = ""
     proves: Proves = Proves.NOTHING
     source: str = ""
+    basis: Basis | None = None
+    abstracted: str = ""
     options: tuple[Option, ...] = ()
     kernels: tuple[str, ...] = ()
     late: bool = False

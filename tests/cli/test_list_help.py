@@ -57,6 +57,10 @@ def test_methods_of_a_problem_come_with_options_and_papers(
 
 def test_help_takes_a_method_a_problem_or_a_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "SwapAdvisor" in said(capsys, "help", "belady")
+    assert "rests on       ours in its place\nabstracted" in said(capsys, "help", "placement", "deeptm")
+    assert "rests on" not in said(capsys, "help", "placement", "auto")
+    (row,) = answer("help", "placement", "vdnn", cwd=tmp_path)["methods"]
+    assert (row["basis"], row["abstracted"][:8]) == ("published code", "The code")
     assert said(capsys, "help", "peak") == said(capsys, "list", "methods", "peak")
     assert [m["problem"] for m in answer("help", "minio", "benders", cwd=tmp_path)["methods"]] == ["minio"]
     assert said(capsys, "help", "show").startswith("usage: lowtide show")

@@ -11,7 +11,16 @@ import lowtide as lt
 from lowtide.instances import load_problem
 from lowtide.models.buffers import Buffer, Buffers, Gap
 from lowtide.results.experiments.running import read_rows
-from lowtide.results.experiments.swap_systems.compared import AUTO, CHANNELS, by_question, ranks, reason
+from lowtide.results.experiments.swap_systems.compared import (
+    AUTO,
+    CHANNELS,
+    by_question,
+    is_published,
+    ranks,
+    reason,
+    rows_of_systems,
+    text,
+)
 from lowtide.results.experiments.swap_systems.table import (
     BUCKET,
     FORMS,
@@ -134,6 +143,51 @@ def test_no_system_is_faster_than_the_bound() -> None:
 
 
 def test_ranks_of_a_question_sum_to_those_of_a_contest() -> None:
-    for group in by_question(read_rows("swap_systems")):
-        count = len(group) - 1
-        assert sum(ranks(group).values()) == count * (count + 1) / 2
+    groups = by_question(read_rows("swap_systems"))
+    ranked = [name for name in rows_of_systems(groups) if is_published(name)]
+    count = len(ranked)
+    for group in groups:
+        assert sum(ranks(group, ranked).values()) == count * (count + 1) / 2
+
+
+def test_systems_that_make_nearly_the_same_plans_are_one_row() -> None:
+    groups = by_question(read_rows("swap_systems"))
+    rows = rows_of_systems(groups)
+    assert [names for names in rows.values() if len(names) > 1] == [["demand-lru", "dragon", "oc-dnn"]]
+    assert sorted(name for names in rows.values() for name in names) == sorted({*groups[0]} - {AUTO})
+    alike = [
+        {name: {"period": p} for name, p in zip("abc", periods, strict=True)}
+        for periods in ((1000, 1001, 1002), (5, None, 5), (None, None, 9))
+    ]
+    assert rows_of_systems(alike[:1]) == {"a": ["a", "b"], "c": ["c"]}
+    assert rows_of_systems(alike[1:2]) == {"a": ["a", "c"], "b": ["b"]}
+    assert rows_of_systems(alike[2:]) == {"a": ["a", "b"], "c": ["c"]}
+
+
+def test_only_what_rests_on_published_code_or_text_has_a_rank() -> None:
+    lines = {line[0]: line for line in text(read_rows("swap_systems"))["summary"].lines}
+    assert lines["`deeptm`"][1] == "ours in its place"
+    assert lines["`autoswap`"][1] == "published code"
+    for line in lines.values():
+        assert (line[4] != "-") is line[1].startswith("published"), line
+        assert (line[5] != "-") is line[1].startswith("published"), line
+
+
+def test_every_policy_declares_what_it_rests_on() -> None:
+    policies = [
+        m for m in ROOMS["placement"].methods if ".policies." in str(m.run) and m.name != "local-search"
+    ]
+    assert len(policies) > 20
+    for method in policies:
+        assert method.basis is not None, method.name
+        assert method.abstracted.endswith("."), method.name
+    missing = {
+        "chen-meng": "Attention scores",
+        "modnn": "Sub-batches, and gradients that go to the CPU",
+        "layrub": "order of gradients",
+        "gtbm": "regions",
+        "flashneuron": "second phase",
+        "deeptm": "Nothing is learned",
+    }
+    by_name = {method.name: method for method in policies}
+    assert all(words in by_name[name].abstracted for name, words in missing.items())

@@ -35,7 +35,7 @@ from ....solvers.registry import ROOMS
 from ...tables.spec import Row
 from ..placement_g10.table import PUBLISHED
 from ..running import HERE, Case, read_rows
-from .compared import AUTO, CHANNELS, text
+from .compared import AUTO, CHANNELS, by_question, is_published, rows_of_systems, text
 
 __all__ = ["cases", "draw", "text", "together"]
 
@@ -237,14 +237,15 @@ def pool_height(buffers: Buffers, pool: str) -> int:
 
 
 def draw() -> None:
-    """Draw the performance profile of all methods on the questions that have a plan."""
+    """Draw the performance profile of `auto` and the systems with a rank, where there is a plan."""
     import pandas as pd
 
     from ... import plot
     from ...tables.measured import measured
 
     known = [row for row in read_rows(FOLDER.name) if row["machine"] in MACHINES]
-    rows = [row for row in known if row["bound"] is not None]
+    systems = {AUTO, *filter(is_published, rows_of_systems(by_question(known)))}
+    rows = [row for row in known if row["bound"] is not None and row["method"] in systems]
     runs = pd.DataFrame(rows).rename(columns={"period": "objective"})
     runs = measured(runs.assign(problem="placement", setting=runs["method"], seed=0))
     title = "Published swapping systems and auto"
