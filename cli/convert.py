@@ -1,4 +1,4 @@
-"""``lowtide convert``: read a graph in one format, write it in another."""
+"""``lowtide convert``: read a graph or an answer in one format, write it in another."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .convert_answer import WRITERS, convert_answer
 from .files import check_outputs
 from .output import emit_found
 from .parser import SPEC_HELP, add_verb, key_value, unique
@@ -25,12 +26,16 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide convert model.onnx graph.json.gz --set batch=32",
             "lowtide convert 'onnx:resnet50?train=1,weights=1' graph.json --drop weight",
             "lowtide convert graph.json graph.dot",
+            "lowtide convert plan.json trace.json          # of a plan: a Chrome trace, for Perfetto",
         ],
     )
-    parser.add_argument("spec", help=SPEC_HELP)
+    parser.add_argument("spec", help=f"{SPEC_HELP}; or a plan")
     parser.add_argument(
-        "out", help="file to write; its ending (.json, .json.gz, .dot, .graphml) tells the format"
+        "out",
+        help="file to write; its ending tells the format: of graphs .json, .json.gz, .dot, .graphml; "
+        f"of plans {', '.join(WRITERS)}",
     )
+    parser.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
     parser.add_argument(
         "--set",
         type=key_value,
@@ -52,9 +57,15 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Convert."""
     from ..instances import load, save
+    from ..instances.answers import is_answer
+    from ..models.errors import UsageError
     from ..models.units import exact_bytes
 
-    check_outputs({"OUT": args.out}, (args.spec,))
+    check_outputs({"OUT": args.out}, (args.spec, args.graph))
+    if is_answer(args.spec):
+        return convert_answer(args)
+    if args.graph is not None:
+        raise UsageError(f"convert: found --graph with {args.spec}, expected it with a plan")
     options = unique(args.set, "--set")
     with loading(args.spec):
         graph = load(args.spec, **options)

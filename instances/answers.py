@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import re
+import zlib
 from dataclasses import replace
 
 from ..models.errors import InstanceError, UsageError
@@ -21,6 +24,18 @@ from .formats.strict_json import parse_json, read_bytes, show
 def is_csv(path: str | os.PathLike[str]) -> bool:
     """Return whether a file name is that of a CSV."""
     return format_of(os.fspath(path), buffers=True) is not None
+
+
+def is_answer(spec: str) -> bool:
+    """Return whether a specification is the path of a plan or an allocation of ours, by its first bytes."""
+    if not spec.endswith((".json", ".json.gz")):
+        return False
+    try:
+        with (gzip.open if spec.endswith(".gz") else open)(spec, "rb") as file:
+            head = file.read(1024)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return False  # whoever reads it says what is wrong
+    return re.search(rb'"format"\s*:\s*"lowtide/(plan|allocation)"', head) is not None
 
 
 def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation:

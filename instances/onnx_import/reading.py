@@ -76,11 +76,8 @@ def find_model(path_or_name: str | Path) -> tuple[str, Path]:
     )
 
 
-def read_model(path: Path) -> Any:
-    """Return the ``ModelProto`` with local functions inlined and without the content of weights.
-
-    Weights in external files are not read either; integers that shapes may need are, if the file is there.
-    A ``ZipMap`` hands on the probabilities that its maps hold.
+def parse_model(path: Path) -> Any:
+    """Return the ``ModelProto`` of a file as it is, without weights that are in other files.
 
     Raises
     ------
@@ -98,6 +95,21 @@ def read_model(path: Path) -> Any:
         ) from None
     if not model.graph.node and not model.graph.output:
         raise InstanceError(f"{path}: found a model without nodes, expected a network; export it again")
+    return model
+
+
+def read_model(path: Path) -> Any:
+    """Return the ``ModelProto`` with local functions inlined and without the content of weights.
+
+    Weights in external files are not read either; integers that shapes may need are, if the file is there.
+    A ``ZipMap`` hands on the probabilities that its maps hold.
+
+    Raises
+    ------
+    InstanceError
+        If the file is no ONNX model.
+    """
+    model = parse_model(path)
     if model.functions:
         from onnx.inliner import inline_local_functions
 
