@@ -116,6 +116,7 @@ name = "gpu2"
 """
 CSV = "id,lower,upper,size,alignment,gaps,offset\nx,0,3,4,2,1-2,0\ny,1,3,4,1,,8\n"
 STG = "3\n0 0 0\n1 5 1 0\n2 4 1 0\n3 3 2 1 2\n4 0 1 3\n"
+HDAG = "% small\n2 3 4\n0 1 2\n1 3 4\n0 5 0\n1 6 1\n2 7 0\n0 0\n0 1\n1 1\n1 2\n"
 TREE = "1 0 4 1.5 7\n2 1 3 2e1 5\n3 1 0 1 2\n"
 DOT = 'digraph g { a [nbytes="4", duration_ns="3"]; b [memory="1MB" time="2us"]; a -> b [size="3"]; }\n'
 GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
@@ -176,6 +177,7 @@ FILES = {
     "g10, tensors": File("tensors.config", TENSORS, read_g10),
     "g10, kernels": File("kernels.config", KERNELS, read_g10),
     "stg": File("x.stg", STG, loading("")),
+    "hyperdag": File("x.hdag", HDAG, loading("")),
     "tree": File("x.tree", TREE, loading("")),
     "dot": File("x.dot", DOT, loading("")),
     "graphml": File("x.graphml", GRAPHML, loading("")),
