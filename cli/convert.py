@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .convert_answer import WRITERS, convert_answer
+from .convert_answer import WRITERS, convert_answer, convert_schedule
 from .files import check_outputs
 from .output import emit_found
 from .parser import SPEC_HELP, add_verb, key_value, unique
@@ -27,15 +27,22 @@ def add_parser(subparsers: Subparsers) -> None:
             "lowtide convert 'onnx:resnet50?train=1,weights=1' graph.json --drop weight",
             "lowtide convert graph.json graph.dot",
             "lowtide convert plan.json trace.json          # of a plan: a Chrome trace, for Perfetto",
+            "lowtide convert plan.json ordered.onnx        # of a model's plan: its nodes in that order",
+            "lowtide convert plan.json schedule.csv        # of pipeline: a schedule for torch",
+            "lowtide convert schedule.csv plan.json --graph 'gen:stages?p=4,m=8'",
         ],
     )
-    parser.add_argument("spec", help=f"{SPEC_HELP}; or a plan")
+    parser.add_argument("spec", help=f"{SPEC_HELP}; or a plan, or with --graph a schedule of torch (.csv)")
     parser.add_argument(
         "out",
         help="file to write; its ending tells the format: of graphs .json, .json.gz, .dot, .graphml; "
         f"of plans {', '.join(WRITERS)}",
     )
-    parser.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
+    parser.add_argument(
+        "--graph",
+        metavar="SPEC",
+        help="the plan's graph, instead of the source it names; a schedule needs it",
+    )
     parser.add_argument(
         "--set",
         type=key_value,
@@ -64,8 +71,12 @@ def run(args: argparse.Namespace) -> int:
     check_outputs({"OUT": args.out}, (args.spec, args.graph))
     if is_answer(args.spec):
         return convert_answer(args)
+    if args.graph is not None and args.spec.endswith(".csv"):
+        return convert_schedule(args)
     if args.graph is not None:
-        raise UsageError(f"convert: found --graph with {args.spec}, expected it with a plan")
+        raise UsageError(
+            f"convert: found --graph with {args.spec}, expected it with a plan or a schedule (.csv)"
+        )
     options = unique(args.set, "--set")
     with loading(args.spec):
         graph = load(args.spec, **options)
