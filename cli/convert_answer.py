@@ -20,6 +20,7 @@ WRITERS = {
     ".json.gz": ("chrome_trace", "Chrome trace"),
     ".csv": ("torch_pipelining", "schedule of torch.distributed.pipelining"),
     ".onnx": ("onnx_order", "ONNX model in the order of the plan"),
+    ".tflite": ("tflite_arena", "TensorFlow Lite model with the addresses of the plan"),
 }
 """Endings of the files that a plan becomes: the module of `lowtide.adapters` that writes it, and its name."""
 

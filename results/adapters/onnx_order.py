@@ -16,18 +16,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ...instances.onnx_import.dependence import bodies, captured_names, operator
 from ...instances.onnx_import.reading import find_model, parse_model
-from ...models.checks import check_type
 from ...models.errors import InstanceError, UsageError
 from ...models.files import write_whole
 from ...models.graph import Graph
 from ...models.plan import Plan
-from ...models.verify import verify
+from .orders import order_of
 
 INFERENCE = "an order of an inference graph (peak or arena, without train=1)"
 """What plans must be for an ONNX file to hold them, in the words of messages."""
@@ -64,22 +62,11 @@ def ordered(graph: Graph, plan: Plan) -> Any:
     >>> len(model.graph.node) >= len(result.order)
     True
     """
-    check_type(graph, Graph, "ordered, graph")
-    check_type(plan, Plan, "ordered, plan", "a Plan; result.plan of a result with one")
-    runs = sorted(plan.runs, key=lambda run: (run.start, run.end))
-    for what, wrong in (
-        ("copies", bool(plan.copies)),
-        ("a period", plan.period is not None),
-        ("ops that run twice", len({run.op for run in runs}) < len(runs)),
-        ("ops that run at the same time", any(a.end > b.start for a, b in pairwise(runs))),
-    ):
-        if wrong:
-            raise UsageError(f"plan of {graph.name!r}: found {what}, expected {INFERENCE}")
-    verify(graph, plan).raise_if_invalid()
+    order = order_of(graph, plan, "ordered", INFERENCE)
     model = parse_model(_file_of(graph))
     nodes = list(model.graph.node)
     ops = _nodes_of_ops(graph, nodes)
-    sequence = _sequence(nodes, [ops[run.op] for run in runs], graph.name)
+    sequence = _sequence(nodes, [ops[i] for i in order], graph.name)
     copies = [type(nodes[i]).FromString(nodes[i].SerializeToString()) for i in sequence]
     del model.graph.node[:]
     model.graph.node.extend(copies)
