@@ -90,7 +90,7 @@ def test_damaged_bytes_are_refused_or_read(tmp_path: Path) -> None:
     whole = encode(model(TENSORS, OPERATORS, [0], [6]))
     messages: list[str] = []
     with little_memory():
-        for seed in chosen(range(4000), least=400):
+        for seed in chosen(range(4000), least=150):
             rng, content = Random(seed), bytearray(whole)
             for _ in range(rng.randint(1, 4)):
                 content[rng.randrange(len(content))] = rng.choice((0, 1, 4, 255, rng.randrange(256)))
@@ -99,7 +99,7 @@ def test_damaged_bytes_are_refused_or_read(tmp_path: Path) -> None:
                 read(tmp_path, damaged)
             except lt.InstanceError as error:
                 messages.append(str(error))
-    assert len(messages) > 50
+    assert len(messages) > 20
     assert not [text for text in messages if "\n" in text]
 
 

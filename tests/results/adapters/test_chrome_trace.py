@@ -118,7 +118,9 @@ def test_a_trace_of_random_plans(flavour: str) -> None:
     assert seen > 5
 
 
-@pytest.mark.parametrize("name", SOLVED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=pytest.mark.slow if x == "makespan" else ()) for x in SOLVED]
+)
 def test_answers_of_every_problem_with_times_have_a_trace(name: str) -> None:
     graph = lt.load("gen:chain?n=6&train=1" if name == "recompute" else "gen:intree?n=9&seed=2")
     problem = problem_of(name, graph)

@@ -233,10 +233,9 @@ def test_convert_writes_the_model(tmp_path: Path) -> None:
     )
 
 
-RUNTIME = ("squeezenet", "shufflenet", "inception_v1")
+RUNTIME = ["squeezenet", *(pytest.param(x, marks=pytest.mark.slow) for x in ("shufflenet", "inception_v1"))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNTIME)
 def test_onnx_runtime_runs_in_the_order_of_the_plan(name: str, tmp_path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
