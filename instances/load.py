@@ -55,7 +55,8 @@ def load(spec: str | os.PathLike[str] | nx.Graph[Any], **options: object) -> Gra
     ``trace.json``                   JSON of WfCommons, IOS, Piper and the like is known by its keys
     ``tasks.stg?seed=1``             file of the Standard Task Graph Set, sizes drawn; also ``stg:PATH``
     ``name.tree``, ``.tree.nf``      in-tree, lines ``id parent exec time out``; also ``tree:PATH``
-    ``model.tflite``                TensorFlow Lite model, one subgraph; also ``tflite:PATH``
+    ``rank.et?device=cuda:0``        Chakra execution trace; also ``chakra:PATH``
+    ``model.tflite``                 TensorFlow Lite model, one subgraph; also ``tflite:PATH``
     ``graph.hdag?weight=memory``     hyperDAG of OneStopParallel or HyperDAG_DB; also ``hyperdag:PATH``
     ``gen:FAMILY?n=32&seed=1``       generated; each family has its own options
     ``torch:NAME?train=1``           a network of ours traced with torch; each has its own options

@@ -101,6 +101,7 @@ FORMATS = (
         endings=(".graphml", ".graphml.gz"),
     ),
     Format(name="stg", read="formats.stg:read_stg", endings=(".stg",)),
+    Format(name="chakra", read="formats.chakra:read_chakra", endings=(".et", ".et.gz")),
     Format(name="tflite", read="formats.tflite:read_tflite", endings=(".tflite",)),
     Format(name="hyperdag", read="formats.hyperdag:read_hyperdag", endings=(".hdag",)),
     Format(name="tree", read="formats.tree_file:read_tree", endings=(".tree", ".nf")),
