@@ -53,7 +53,7 @@ Storage = tuple[str, int]
 
 
 @dataclass(slots=True)
-class Node:
+class TraceNode:
     """A node of the file; operands are storages with their bytes."""
 
     id: int = 0
@@ -122,7 +122,7 @@ Operands = tuple[list[Tensor], list[list[int]], list[list[int]]]
 """Tensors, and for each op those that it reads and writes."""
 
 
-def _storages(nodes: list[Node], device: str) -> Operands:
+def _storages(nodes: list[TraceNode], device: str) -> Operands:
     """Return the storages as tensors; of nodes that called others, the operands of these count."""
     callers = {x for node in nodes for x in node.control}
     operands: list[tuple[dict[Storage, int], dict[Storage, int]]] = [
@@ -154,7 +154,7 @@ def _storages(nodes: list[Node], device: str) -> Operands:
     return tensors, reads, writes
 
 
-def _dependencies(nodes: list[Node]) -> Operands:
+def _dependencies(nodes: list[TraceNode]) -> Operands:
     """Return a tensor for each node with dependents by data, of the size that its attributes state."""
     needed = {x for node in nodes for x in node.data}
     sources = [node for node in nodes if node.id in needed]
@@ -170,10 +170,10 @@ def _dependencies(nodes: list[Node]) -> Operands:
     return tensors, reads, [[number[node.id]] if node.id in number else [] for node in nodes]
 
 
-def _nodes(content: bytes, where: str) -> list[Node]:
+def _nodes(content: bytes, where: str) -> list[TraceNode]:
     """Return the nodes of a file, each id once; at least one."""
     _, at = chunk(content, 0, where)
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, TraceNode] = {}
     while at < len(content):
         message, at = chunk(content, at, where)
         node = _node(message, f"{where}, node {len(nodes)} of the file")
@@ -185,8 +185,8 @@ def _nodes(content: bytes, where: str) -> list[Node]:
     return [*nodes.values()]
 
 
-def _node(message: bytes, where: str) -> Node:
-    node = Node()
+def _node(message: bytes, where: str) -> TraceNode:
+    node = TraceNode()
     for number, value in fields(message, where):
         if number in (1, 3, 7):
             whole = _typed(value, int, number, where)

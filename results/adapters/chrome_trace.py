@@ -53,7 +53,7 @@ def trace(graph: Graph, plan: Plan) -> dict[str, Any]:
     >>> result = lt.solve(lt.Peak(lt.load("catalogue:diamond")), "greedy")
     >>> found = chrome_trace.trace(result.graph, result.plan)
     >>> [event["args"]["bytes"] for event in found["traceEvents"] if event["ph"] == "C"]
-    [6, 7, 6, 4]
+    [4, 5, 8, 6, 2]
     """
     check_type(graph, Graph, "trace, graph")
     check_type(plan, Plan, "trace, plan", "a Plan; result.plan of a result with one")

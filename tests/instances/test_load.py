@@ -48,7 +48,7 @@ def test_an_existing_file_is_a_path_whatever_its_name(
 BAD = {
     "gn:chain": "instance 'gn:chain': found unknown scheme 'gn', did you mean gen?",
     "catalog:diamond": "unknown scheme 'catalog', did you mean catalogue?",
-    "ftp:x": "unknown scheme 'ftp', expected one of catalogue, dnn-partitioning, dot, g10, gen, graphml",
+    "ftp:x": "unknown scheme 'ftp', expected one of catalogue, chakra, dnn-partitioning, dot, g10, gen",
     "gen:": "instance 'gen:': found no name, expected one",
     "model.onnx&batch=8&train=1": "found no ? before the first option, expected 'model.onnx?batch=8&train=1'",
     "": "instance '': found no name, expected one",

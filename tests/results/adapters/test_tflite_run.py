@@ -88,7 +88,7 @@ def test_a_file_of_tensorflow_keeps_its_outputs(tmp_path: Path) -> None:
     assert result.plan is not None
     tflite_arena.write(graph, result.plan, out)
 
-    runtime = pytest.importorskip("tflite_micro.runtime")
+    runtime = micro.runtime
 
     def sine(file: Path) -> Any:
         interpreter = runtime.Interpreter.from_file(str(file))
