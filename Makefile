@@ -10,7 +10,8 @@ TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numpro
 PROFILE ?= fast
 # Frameworks that adapters are for, beside .venv, as tried. executorch names packages of gigabytes: only what it imports here.
 BESIDE          := $(VENV)/frameworks
-FRAMEWORKS      ?= torch==2.13.0 jax==0.10.2 onnxruntime==1.32.0 scipy tabulate ruamel.yaml
+FRAMEWORKS      ?= torch==2.13.0 jax==0.10.2 onnxruntime==1.32.0 scipy tabulate ruamel.yaml $(LITE)
+LITE            ?= tflite-micro==0.dev20261023182759 ai-edge-litert==2.3.0
 EXECUTORCH      ?= executorch==1.5.1 torchao==0.18.0
 FRAMEWORK_TESTS ?= not slow
 # The tests of Slurm share one, in one process.
@@ -39,7 +40,7 @@ test-slow: $(READY) ## run the slow tests, on a third of their random cases
 test-frameworks: $(VENV)/.frameworks ## install torch, executorch, jax beside .venv, run the tests that need them (FRAMEWORK_TESTS=: slow ones too)
 	$(BIN)/lowtide compile --quiet >/dev/null
 	$(BESIDE)/bin/python -m pytest -q --numprocesses $(JOBS) -m "$(FRAMEWORK_TESTS)" --hypothesis-profile=$(PROFILE) \
-		$$(grep -rlE --include='test_*.py' 'importorskip\("(torch|executorch|jax|onnxruntime)' tests)
+		$$(grep -rlE --include='test_*.py' 'importorskip\("(torch|executorch|jax|onnxruntime|tflite_micro|ai_edge_litert)' tests)
 
 test-all: $(READY) ## run all tests on all random cases
 	$(TESTS) --hypothesis-profile=full $(SLURM)
