@@ -233,7 +233,7 @@ def test_convert_writes_the_model(tmp_path: Path) -> None:
     )
 
 
-RUNTIME = ["squeezenet", *(pytest.param(x, marks=pytest.mark.slow) for x in ("shufflenet", "inception_v1"))]
+RUNTIME = ["squeezenet", "shufflenet", "inception_v1"]
 
 
 @pytest.mark.parametrize("name", RUNTIME)

@@ -53,7 +53,6 @@ def invoked(path: Path, outputs: int) -> tuple[str, int]:
     return done.stdout.splitlines()[0], int(head)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_tflite_micro_takes_the_addresses(seed: int, tmp_path: Path) -> None:
     pytest.importorskip("tflite_micro", reason="the package tflite-micro is not installed")
@@ -75,7 +74,6 @@ def test_tflite_micro_takes_the_addresses(seed: int, tmp_path: Path) -> None:
     assert invoked(out, count) == (expected, max(result.plan.allocation.values()) + 16)
 
 
-@pytest.mark.slow
 def test_a_file_of_tensorflow_keeps_its_outputs(tmp_path: Path) -> None:
     micro = pytest.importorskip("tflite_micro", reason="the package tflite-micro is not installed")
     path = next(Path(micro.__file__).parent.rglob("sine_float.tflite"), None)
@@ -100,7 +98,6 @@ def test_a_file_of_tensorflow_keeps_its_outputs(tmp_path: Path) -> None:
     assert abs(float(sine(out)[0, 0]) - np.sin(0.5)) < 0.1
 
 
-@pytest.mark.slow
 def test_litert_lists_the_operators_in_the_order_of_the_plan(tmp_path: Path) -> None:
     interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
     path, out = tmp_path / "x.tflite", tmp_path / "out.tflite"

@@ -154,7 +154,6 @@ def work(rank: int, folder: str, chunks: tuple[tuple[int, ...], ...], count: int
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["1f1b", "zb-h1", "interleaved", "v-half"])
 def test_processes_run_the_schedule_with_the_same_gradients(method: str, tmp_path: Path) -> None:
     problem = {"zb-h1": question(2, 4), "v-half": question(2, 4, v=2, placement="v")}.get(
