@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]
 
 SPEC_HELP = """a path, or onnx:NAME, gen:FAMILY?n=32,seed=1, catalogue:NAME (see lowtide list instances);
-for offsets also buffers (.csv, .json) and plans"""
+for offsets also buffers (.csv, .json), CUDA snapshots (.pickle) and plans"""
 
 
 class Parser(argparse.ArgumentParser):

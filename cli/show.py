@@ -24,6 +24,7 @@ def add_parser(subparsers: Subparsers) -> None:
         examples=[
             "lowtide show onnx:densenet121",
             "lowtide show graph.json.gz --largest 20",
+            "lowtide show snapshot.pickle",
             "lowtide show h200-node",
         ],
     )
@@ -43,10 +44,13 @@ def run(args: argparse.Namespace) -> int:
     from ..instances.machines import machine_names
     from ..models.errors import UsageError
     from ..models.texts import nearest
-    from . import show_buffers, show_machine
+    from . import show_buffers, show_machine, show_snapshot
 
     if args.spec in machine_names() or args.spec.endswith(".toml"):
         show_machine.run(args)
+        return 0
+    if show_snapshot.is_snapshot(args.spec):
+        show_snapshot.run(args)
         return 0
     if show_buffers.holds_buffers(args.spec):
         about = show_buffers.describe(load_buffers(args.spec), args.spec, args.largest)

@@ -19,16 +19,18 @@ def holds_buffers(spec: str) -> bool:
         If a JSON file cannot be read, or the catalogue has no such name.
     """
     from ..instances import parse_spec
-    from ..instances.answers import is_csv
     from ..instances.catalogue import is_buffers
+    from ..instances.formats import BUFFER_SCHEMES, format_of
     from ..instances.formats.strict_json import parse_json, read_bytes
 
     parsed = parse_spec(spec)
     if parsed.scheme == "catalogue":
         return is_buffers(parsed.name)
+    if parsed.scheme in BUFFER_SCHEMES:
+        return True
     if parsed.scheme not in ("path", "native"):
         return False
-    if is_csv(parsed.name):
+    if parsed.scheme == "path" and format_of(parsed.name, buffers=True) is not None:
         return True
     if not parsed.name.lower().endswith((".json", ".json.gz")):
         return False

@@ -23,7 +23,8 @@ from .formats.strict_json import parse_json, read_bytes, show
 
 def is_csv(path: str | os.PathLike[str]) -> bool:
     """Return whether a file name is that of a CSV."""
-    return format_of(os.fspath(path), buffers=True) is not None
+    row = format_of(os.fspath(path), buffers=True)
+    return row is not None and bool(row.write)
 
 
 def is_answer(spec: str) -> bool:

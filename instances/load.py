@@ -14,7 +14,7 @@ from ..models.errors import InstanceError
 from ..models.graph import Graph
 from .drawn_sizes import with_drawn_sizes
 from .durations import device_of, on_device
-from .formats import SCHEMES, format_of, format_within, known_endings
+from .formats import BUFFER_SCHEMES, SCHEMES, format_of, format_within, known_endings
 from .formats.networkx_graph import from_networkx
 from .formats.strict_json import show
 from .options import Parameter, typed_options
@@ -190,6 +190,8 @@ def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
     chosen = SCHEMES.get(parsed.scheme) or format_of(parsed.name)
     if parsed.scheme not in SCHEMES and chosen is SCHEMES["native"]:
         chosen = format_within(parsed.name) or chosen
+    if parsed.scheme in BUFFER_SCHEMES:
+        raise InstanceError(f"instance '{parsed}': found buffers, expected a graph; load_buffers reads them")
     if chosen is None:
         typed_options(given, {}, str(parsed))
         raise _no_format(parsed.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import lcm
 from pathlib import Path
@@ -17,14 +17,14 @@ from ..models.lowering.buffers import buffers_from_plan
 from ..models.plan import Plan
 from ..models.verifier.verify import verify
 from .catalogue import is_buffers, load_buffers_entry
-from .formats import SCHEMES, format_of, known_endings
+from .formats import BUFFER_SCHEMES, SCHEMES, format_of, known_endings
 from .formats.native import graph_from_dict
 from .formats.native_buffers import buffers_from_dict
 from .formats.native_plan import plan_from_dict
 from .formats.strict_json import located, nearest, parse_json, read_bytes, show
 from .load import load
 from .load_plan import graph_of_plan
-from .options import Parameter, typed_option
+from .options import Parameter, typed_option, typed_options
 from .spec import Spec, parse_spec
 from .transforms.unroll import unroll
 
@@ -53,6 +53,8 @@ def load_buffers(spec: str | os.PathLike[str], **options: object) -> Buffers:
     ============================  ==================================================================
     ``buffers.csv(.gz)``          MiniMalloc's format (`lowtide.instances.formats.minimalloc_csv`)
     ``buffers.json(.gz)``         native file (`lowtide.instances.formats.native_buffers`)
+    ``snapshot.pickle``           CUDA memory snapshot of torch (`lowtide.instances.formats.cuda_snapshot`),
+                                  with ``device=``, ``stream=``, ``pool=``, ``sizes=``, ``iteration=``
     ``catalogue:minimalloc/D``    a bundled set (``lowtide list instances``)
     ``plan.json(.gz)``            residencies and workspaces of a plan, on the graph that it names
     what `load` takes             residencies and workspaces of the graph's reference order
@@ -109,22 +111,22 @@ def load_buffers_and_plan(spec: str | os.PathLike[str], **options: object) -> Lo
     loaded = _load(Spec(parsed.scheme, parsed.name), rest)
     where = str(parsed)
     # The graph's source has its options as text, those for symbolic dimensions among them.
-    of_graph = parse_spec(str(loaded.graph.source)).options if rest and loaded.graph else {}
+    own = parse_spec(str(loaded.graph.source)).options if rest and loaded.graph else rest
     if "iterations" in ours:
         loaded = _repeated(loaded, ours["iterations"], where)
     buffers = _with_options(loaded.buffers, ours, where)
-    texts = {key: "none" if value is None else str(value) for key, value in ours.items()}
-    source = Spec(parsed.scheme, parsed.name, {**of_graph, **texts})
+    texts = {key: "none" if value is None else str(value) for key, value in {**own, **ours}.items()}
+    source = Spec(parsed.scheme, parsed.name, texts)
     return loaded._replace(buffers=replace(buffers, source=str(source)))
 
 
 def _load(spec: Spec, rest: Mapping[str, object]) -> LoadedBuffers:
     path = spec.name
     graphs = SCHEMES.get(spec.scheme) or format_of(path)
-    buffers = format_of(path, buffers=True) if spec.scheme == "path" else None
+    buffers = format_of(path, buffers=True) if spec.scheme == "path" else BUFFER_SCHEMES.get(spec.scheme)
     if buffers is not None:
-        _refuse(rest, spec)
-        return LoadedBuffers(buffers.reader(path))
+        _refuse(rest, spec, buffers.parameters)
+        return LoadedBuffers(buffers.reader(path, **typed_options(rest, buffers.parameters, str(spec))))
     if spec.scheme == "catalogue" and is_buffers(path):
         _refuse(rest, spec)
         return LoadedBuffers(load_buffers_entry(path))
@@ -180,9 +182,9 @@ def _repeated(loaded: LoadedBuffers, value: object, where: str) -> LoadedBuffers
         return LoadedBuffers(unroll(loaded.graph, loaded.plan, count))
 
 
-def _refuse(rest: Mapping[str, object], spec: Spec) -> None:
-    for key in rest:
-        hint = nearest(key, (*_OPTIONS, f"{_POOL}NAME"))
+def _refuse(rest: Mapping[str, object], spec: Spec, known: Collection[str] = ()) -> None:
+    for key in [key for key in rest if key not in known]:
+        hint = nearest(key, (*_OPTIONS, f"{_POOL}NAME", *known))
         raise InstanceError(f"instance '{spec}': found unknown option {key!r}, {hint}")
 
 

@@ -56,7 +56,7 @@ def save(item: Graph | Buffers | Plan | Result, path: str | os.PathLike[str]) ->
     if not isinstance(item, Buffers | Plan | Result):
         raise UsageError(f"save: found {shown(item)}, expected a Graph, Buffers, a Plan or a Result")
     csv = None if isinstance(item, Plan) else format_of(os.fspath(path), buffers=True)
-    if csv is None and not os.fspath(path).endswith((".json", ".json.gz")):
+    if (csv is None or not csv.write) and not os.fspath(path).endswith((".json", ".json.gz")):
         others = "" if isinstance(item, Plan) else ".csv, "
         raise UsageError(f"{path}: found no known ending, expected one of {others}.json, .json.gz")
     if isinstance(item, Buffers):

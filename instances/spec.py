@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ..models.checks import check_type
 from ..models.errors import InstanceError
 from ..models.problems import PROBLEMS
-from .formats import SCHEMES
+from .formats import BUFFER_SCHEMES, SCHEMES
 from .formats.strict_json import nearest
 
 
@@ -58,9 +58,10 @@ def parse_spec(spec: str | os.PathLike[str]) -> Spec:
     # One letter before the colon is a drive, not a scheme.
     if match := re.match(r"([A-Za-z][\w+-]+):", head):
         scheme, name = match[1], head[match.end() :]
-        if scheme not in SCHEMES:
+        known = {**SCHEMES, **BUFFER_SCHEMES}
+        if scheme not in known:
             raise InstanceError(
-                f"instance {spec!r}: found unknown scheme {scheme!r}, {nearest(scheme, SCHEMES)}"
+                f"instance {spec!r}: found unknown scheme {scheme!r}, {nearest(scheme, known)}"
             )
     if not name:
         raise InstanceError(f"instance {spec!r}: found no name, expected one")
@@ -99,7 +100,7 @@ def _with_paths(spec: str, changed: Callable[[str], str]) -> str:
         parsed = parse_spec(spec)
     except InstanceError:
         return spec
-    is_file = parsed.scheme == "path" or SCHEMES[parsed.scheme].is_file
+    is_file = parsed.scheme == "path" or {**SCHEMES, **BUFFER_SCHEMES}[parsed.scheme].is_file
     name = changed(parsed.name) if is_file and not os.path.isabs(parsed.name) else parsed.name
     options = dict(parsed.options)
     parameters = [pair for problem in PROBLEMS.values() for pair in problem.parameters.items()]

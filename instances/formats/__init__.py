@@ -117,11 +117,20 @@ FORMATS = (
         endings=(".csv", ".csv.gz"),
         buffers=True,
     ),
+    Format(
+        name="snapshot",
+        read="formats.cuda_snapshot:read_snapshot",
+        endings=(".pickle", ".pkl", ".pickle.gz"),
+        buffers=True,
+    ),
 )
 """All formats."""
 
 SCHEMES = {found.name: found for found in sorted(FORMATS, key=lambda row: row.name) if not found.buffers}
 """Formats of graphs by the scheme that names them; a specification without one is a path."""
+
+BUFFER_SCHEMES = {row.name: row for row in FORMATS if row.buffers}
+"""Formats of buffers by the scheme that names them, as `SCHEMES`."""
 
 
 def format_of(path: str, *, buffers: bool = False) -> Format | None:

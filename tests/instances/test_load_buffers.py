@@ -137,7 +137,7 @@ BAD = {
     "missing.csv": "missing.csv: found no such file, expected one to read",
     "missing.json": "missing.json: found no such file",
     "missing": "missing: found no such file, expected a file or SCHEME:NAME",
-    "missing.txt": "missing.txt: found no known ending, expected one of .csv, .csv.gz, .json, .json.gz",
+    "missing.txt": "missing.txt: found no known ending, expected one of .csv, .csv.gz, .pickle, .pkl,",
     ".": ".: found a folder, expected a file",
     "gn:chain": "instance 'gn:chain': found unknown scheme 'gn', did you mean gen?",
     "gen:chian": "found unknown family 'chian', did you mean chain or skipchain or taped-chain?",
