@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from .instances.torch_import import trace
+    from .instances.xla_import.jaxpr import from_jax
     from .results import plot
     from .solvers.build import Built, build
 
@@ -139,6 +140,7 @@ __all__ = [
     "certify_parallel",
     "certify_placement",
     "dominant_order",
+    "from_jax",
     "from_networkx",
     "load",
     "load_buffers",
@@ -193,7 +195,7 @@ def records(folders: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use what most sessions do without: pictures, models in one's hands, and torch."""
+    """Import on first use what most sessions do without: pictures, models in one's hands, torch and JAX."""
     if name == "plot":
         from .results import plot
 
@@ -202,6 +204,10 @@ def __getattr__(name: str) -> Any:
         from .instances.torch_import import trace
 
         return trace
+    if name == "from_jax":
+        from .instances.xla_import.jaxpr import from_jax
+
+        return from_jax
     if name in ("Built", "build"):
         from .solvers import build
 

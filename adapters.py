@@ -5,6 +5,13 @@ Each module imports its framework only where it needs it; its page on the site n
 
 from __future__ import annotations
 
-from .results.adapters import chrome_trace, cuda_snapshots, onnx_order, tflite_arena, torch_pipelining
+from .results.adapters import (
+    chrome_trace,
+    cuda_snapshots,
+    jax_names,
+    onnx_order,
+    tflite_arena,
+    torch_pipelining,
+)
 
-__all__ = ["chrome_trace", "cuda_snapshots", "onnx_order", "tflite_arena", "torch_pipelining"]
+__all__ = ["chrome_trace", "cuda_snapshots", "jax_names", "onnx_order", "tflite_arena", "torch_pipelining"]

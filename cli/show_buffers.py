@@ -71,6 +71,7 @@ def describe(buffers: Buffers, source: str, largest: int) -> dict[str, Any]:
         "aligned": sum(b.alignment > 1 for b in buffers.buffers),
         "fixed": sum(b.offset is not None for b in buffers.buffers),
         "hinted": sum(b.hint is not None for b in buffers.buffers),
+        "hinted_height": _hinted_height(buffers),
         "with_gaps": sum(bool(b.gaps) for b in buffers.buffers),
         "inplace": len(buffers.inplace),
         "pools": pools,
@@ -79,6 +80,15 @@ def describe(buffers: Buffers, source: str, largest: int) -> dict[str, Any]:
             for b in by_size[:largest]
         ],
     }
+
+
+def _hinted_height(buffers: Buffers) -> int | None:
+    """Return the bytes that all hints together need; None if a buffer has none, or they are no allocation."""
+    from ..models.verifier.allocation import verify_allocation
+
+    hints = {b.id: b.hint for b in buffers.buffers if b.hint is not None}
+    verdict = verify_allocation(buffers, hints)
+    return sum(verdict.heights.values()) if verdict.valid else None
 
 
 def print_description(about: dict[str, Any]) -> None:
@@ -100,7 +110,9 @@ def print_description(about: dict[str, Any]) -> None:
         ("inplace", "in-place pairs"),
     ):
         if about[key]:
-            rows.append((key.replace("_", " "), f"{about[key]:,} {text}"))
+            height = about["hinted_height"] if key == "hinted" else None
+            need = "" if height is None else f"; the hints need {exact_bytes(height)}"
+            rows.append((key.replace("_", " "), f"{about[key]:,} {text}{need}"))
     emit_pairs(rows)
     emit_table(
         ["pool", "buffers", "parts", "sections", "max load", "bound", "capacity"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -18,9 +19,9 @@ MODULES = sorted(
     ".".join(("lowtide", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
     for folder in FOLDERS
     for path in (ROOT / folder).rglob("*.py")
-    if ">>> " in (text := path.read_text()) and ">>> import torch" not in text
+    if ">>> " in (text := path.read_text()) and not re.search(">>> import (torch|jax)", text)
 )
-"""Modules with examples that need no torch; tests of torch run the others."""
+"""Modules with examples that need no torch or jax; their tests run the others."""
 
 
 @pytest.mark.slow  # ten seconds in all, with what they import

@@ -23,6 +23,8 @@ def test_examples_in_docstrings_are_true(name: str) -> None:
     assert item.__doc__
     if ">>> import torch" in item.__doc__:
         pytest.skip("its examples need torch; tests/instances/test_torch_trace.py runs them")
+    if ">>> import jax" in item.__doc__:
+        pytest.skip("its examples need jax; tests/docs/test_jax_pages.py runs them")
     for example in doctest.DocTestFinder(recurse=True).find(item, name, extraglobs={"lt": lt}):
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
         said: list[str] = []

@@ -110,6 +110,7 @@ FORMATS = (
     Format(name="catalogue", read="catalogue:load_entry", is_file=False),
     Format(name="gen", read="generators:generate", is_file=False, checks=True),
     Format(name="torch", read="torch_import:load_torch", is_file=False, checks=True),
+    Format(name="hlo", read="xla_import.hlo_graph:read_hlo", endings=("after_optimizations.txt",)),
     Format(
         name="minimalloc",
         read="formats.minimalloc_csv:read_csv",
@@ -121,6 +122,12 @@ FORMATS = (
         name="snapshot",
         read="formats.cuda_snapshot:read_snapshot",
         endings=(".pickle", ".pkl", ".pickle.gz"),
+        buffers=True,
+    ),
+    Format(
+        name="xla",
+        read="xla_import.buffer_assignment:read_assignment",
+        endings=("-buffer-assignment.txt",),
         buffers=True,
     ),
 )

@@ -71,6 +71,11 @@ def needs_torch(page: Path) -> bool:
     return any(block.kind == "python" and "import torch\n" in block.text for block in blocks(page))
 
 
+def needs_jax(page: Path) -> bool:
+    """Return whether a page imports jax."""
+    return any(block.kind == "python" and "import jax\n" in block.text for block in blocks(page))
+
+
 class Reader:
     """Somebody who follows a page, in a folder of their own."""
 

@@ -16,7 +16,7 @@ from lowtide.__main__ import build_parser
 from lowtide.instances.formats.strict_json import Field
 from lowtide.models.problems import PROBLEMS
 from lowtide.results.sweeps.experiment import KEYS
-from tests.docs.pages import PAGES, Reader, agree, blocks, edited, needs_torch
+from tests.docs.pages import PAGES, Reader, agree, blocks, edited, needs_jax, needs_torch
 
 EXPERIMENTS = PAGES.parent / "results" / "experiments"
 
@@ -26,6 +26,7 @@ PROGRAMS = [
     if "_build" not in page.parts
     and any(b.file or b.kind in ("console", "python") for b in blocks(page))
     and not needs_torch(page)
+    and not needs_jax(page)
 ]
 
 

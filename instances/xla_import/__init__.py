@@ -1,0 +1,3 @@
+"""XLA's dumps as buffers and graphs, and functions of JAX as graphs."""
+
+from __future__ import annotations
