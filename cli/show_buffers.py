@@ -87,6 +87,8 @@ def _hinted_height(buffers: Buffers) -> int | None:
     from ..models.verifier.allocation import verify_allocation
 
     hints = {b.id: b.hint for b in buffers.buffers if b.hint is not None}
+    if len(hints) < len(buffers.buffers):
+        return None
     verdict = verify_allocation(buffers, hints)
     return sum(verdict.heights.values()) if verdict.valid else None
 
