@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 from ..models.errors import InstanceError
 from ..models.graph import Graph, Mode, Op
 from ..models.machine import Machine
-from ..models.problems.problem import Problem
-from ..models.problems.recompute_machine import ONE_MEMORY
 from ..models.work import Rates
 from .machines import load_machine, rated_machines
 from .transforms.roofline import PEAK
@@ -108,47 +105,6 @@ def on_device(graph: Graph, machine: Machine | None, before: Graph | None = None
 def at_peak_rates(graph: Graph) -> Graph:
     """Return the graph with durations of the reference machine at the rates of its data types."""
     return with_durations(graph, PEAK) if graph.states_work else graph
-
-
-def foreign_durations(graph: Graph, machine: Machine) -> str:
-    """Return in one line why durations are not those of a machine's device; empty if they are, or unknown.
-
-    Of a machine without rates the device is the one that its name begins with; one memory alone is no device.
-    """
-    device = graph.device
-    if device is None or device == machine.device or machine.name == ONE_MEMORY.name:
-        return ""
-    if machine.compute is None:
-        if machine.name.startswith(device.partition(" ")[0]):
-            return ""
-        step = "add a [compute] table to its file, or durations=MACHINE to the instance"
-    elif graph.states_work:
-        step = f"durations={machine.name} takes those of its device"
-    else:
-        step = "ops state no work; load the network from ONNX, a generator or torch, or measure it"
-    return f"durations are {graph.durations}, not of machine {machine.name!r}: {step}"
-
-
-_WARNED: set[str] = set()
-"""Hashes of the questions that were warned of in this process: a question is solved by several methods."""
-
-
-class ForeignDurationsWarning(UserWarning):
-    """The durations of a question are those of another device than its machine's."""
-
-
-def warn_of_foreign_durations(problem: Problem) -> None:
-    """Warn, once per question, that its durations are another device's than its machine's, if they are.
-
-    The warning names the line that called the caller. Questions that take no machine are about no device.
-    """
-    if "machine" not in problem.parameters:
-        return
-    question: Any = problem
-    text = foreign_durations(question.graph, question.machine)
-    if text and problem.instance.sha256 not in _WARNED:
-        _WARNED.add(problem.instance.sha256)
-        warnings.warn(text, ForeignDurationsWarning, stacklevel=3)
 
 
 def _timed(op: Op, rates: Rates) -> Op:

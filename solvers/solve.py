@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
-from ..instances.durations import warn_of_foreign_durations
 from ..models.checks import as_bytes, check_integer, check_seconds, check_type, shown
 from ..models.errors import InstanceError, LowtideError, UsageError
 from ..models.fact import Fact
+from ..models.foreign_durations import warn_of_foreign_durations
 from ..models.problems.problem import Judgement, Problem
 from ..models.result import Result, Status
 from .context import Context, Outcome, available_cores

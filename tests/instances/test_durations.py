@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import lowtide as lt
 from lowtide.instances import load_machine, load_problem, machine_names
-from lowtide.instances.durations import ForeignDurationsWarning, foreign_durations, with_durations
+from lowtide.instances.durations import with_durations
+from lowtide.models.foreign_durations import ForeignDurationsWarning, foreign_durations
 from lowtide.instances.load_plan import load_plan
 from lowtide.instances.machines import rated_machines
 from lowtide.instances.machines.written import write_machine
