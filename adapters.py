@@ -8,10 +8,19 @@ from __future__ import annotations
 from .results.adapters import (
     chrome_trace,
     cuda_snapshots,
+    executorch,
     jax_names,
     onnx_order,
     tflite_arena,
     torch_pipelining,
 )
 
-__all__ = ["chrome_trace", "cuda_snapshots", "jax_names", "onnx_order", "tflite_arena", "torch_pipelining"]
+__all__ = [
+    "chrome_trace",
+    "cuda_snapshots",
+    "executorch",
+    "jax_names",
+    "onnx_order",
+    "tflite_arena",
+    "torch_pipelining",
+]

@@ -64,6 +64,7 @@ def _add_flag(group: argparse._ActionsContainer, key: str, parameter: Parameter,
         "machine": ("NAME", str),
         "processors": ("N", str),
         "pools": ("KINDS", str),
+        "banks": ("BANKS", str),
     }
     if isinstance(parameter.default, bool):
         group.add_argument(flag, action="store_true", help=text)

@@ -70,9 +70,7 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
     if kind is None:
         raise UsageError(f"problem: found {name!r}, {nearest(str(name), PROBLEMS)}")
     if kind.about == "buffers":
-        satisfy = options.pop("satisfy", False)
-        found = load_buffers_and_plan(spec, **options)
-        return kind.of(found.buffers, graph=found.graph, plan=found.plan, satisfy=satisfy)
+        return _of_buffers(kind, spec, options)
     parsed = parse_spec(spec)
     given: dict[str, object] = {**parsed.options, **options}
     for key, parameter in kind.parameters.items():  # a limit of None is none; else None is nothing
@@ -100,6 +98,17 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
     for key, text in shares.items():
         values[key] = share_of(graph, str(text), f"instance {where!r}, option {key}")
     return kind.of(graph, source=where, **values)
+
+
+def _of_buffers(kind: type[Problem], spec: str | os.PathLike[str], options: dict[str, object]) -> Problem:
+    """Return a problem about buffers; all options but these two are those of the buffers."""
+    satisfy, banks = options.pop("satisfy", False), options.pop("banks", "")
+    parsed = parse_spec(spec)
+    if "banks" in parsed.options:
+        banks = parsed.options.pop("banks")
+        spec = str(parsed)
+    buffers, plan, graph = load_buffers_and_plan(spec, **options)
+    return kind.of(buffers, graph=graph, plan=plan, satisfy=satisfy, banks=banks)
 
 
 def is_share(value: object, parameter: Parameter) -> bool:

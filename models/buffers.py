@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from .checks import as_bytes, check_integer, check_sums, check_type, set_bytes
-from .errors import InstanceError
-from .units import format_bytes
+from .errors import InstanceError, UsageError
+from .units import format_bytes, parse_bytes
 
 Rectangle = tuple[int, int, int, int]
 """Half-open times, then half-open bytes counted from the offset."""
@@ -49,6 +49,8 @@ class Buffer:
         Times within the lifetime when it occupies nothing, or only a window of its bytes, in order.
     pool
         The memory it lies in.
+    traffic
+        Bytes that are read and written over its life, where memories differ; None: as many as its size.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class Buffer:
     hint: int | None = None
     gaps: tuple[Gap, ...] = ()
     pool: str = ""
+    traffic: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gaps", tuple(Gap(*gap) for gap in self.gaps))
@@ -75,7 +78,7 @@ class Buffer:
         check_integer(self.upper, self.lower + 1, f"{where}, upper")
         set_bytes(self, "size", 0, f"{where}, size")
         check_integer(self.alignment, 1, f"{where}, alignment")
-        for value, name in ((self.offset, "offset"), (self.hint, "hint")):
+        for value, name in ((self.offset, "offset"), (self.hint, "hint"), (self.traffic, "traffic")):
             if value is not None:
                 check_integer(value, 0, f"{where}, {name}")
         reached = self.lower
@@ -92,6 +95,11 @@ class Buffer:
         if reached > self.upper or (self.size and not self.rectangles):
             expected = "intervals within its lifetime, not all of it"
             raise InstanceError(f"{where}, gaps: found {[tuple(g) for g in self.gaps]}, expected {expected}")
+
+    @property
+    def moved(self) -> int:
+        """The bytes of its traffic."""
+        return self.size if self.traffic is None else self.traffic
 
     @property
     def rectangles(self) -> tuple[Rectangle, ...]:
@@ -124,6 +132,8 @@ class Buffer:
             data["gaps"] = [list(g if g.high else g[:2]) for g in self.gaps]
         if self.pool:
             data["pool"] = self.pool
+        if self.traffic is not None:
+            data["traffic"] = self.traffic
         return data
 
 
@@ -135,6 +145,7 @@ def _check_sums(buffers: Buffers) -> None:
     """
     top = sum(b.size + (b.offset or 0) + b.alignment for b in buffers.buffers)
     check_sums({"buffers, size, offset and alignment": top})
+    check_sums({"buffers, traffic": sum(b.moved for b in buffers.buffers)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,3 +232,59 @@ class Buffers:
         content = {key: value for key, value in self.to_dict().items() if key != "name"}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Bank(NamedTuple):
+    """A memory, as a range of the addresses of all banks, which lie one behind the other.
+
+    Attributes
+    ----------
+    name
+        Unique among the banks.
+    begin
+        Its first address in bytes.
+    size
+        In bytes; None if unlimited, which only the last one may be.
+    """
+
+    name: str
+    begin: int
+    size: int | None
+
+
+def read_banks(text: str) -> tuple[Bank, ...]:
+    """Return the banks of a text such as ``sram=64KiB/dram``.
+
+    Raises
+    ------
+    UsageError
+        If it is none: fewer than two banks, a name twice, no bytes, or a bank without bytes before the last.
+
+    Examples
+    --------
+    >>> from lowtide.models.buffers import read_banks
+    >>> read_banks("sram=64KiB/dram")
+    (Bank(name='sram', begin=0, size=65536), Bank(name='dram', begin=65536, size=None))
+    """
+    banks: list[Bank] = []
+    begin: int | None = 0
+    for part in text.split("/"):
+        name, equals, amount = part.partition("=")
+        try:
+            size = parse_bytes(amount) if equals else None
+        except UsageError:
+            size = 0
+        if begin is None or not name or size == 0 or name in (bank.name for bank in banks):
+            break
+        banks.append(Bank(name, begin, size))
+        begin = None if size is None else begin + size
+    else:
+        if len(banks) > 1:
+            return tuple(banks)
+    expected = "names with bytes such as sram=64KiB/dram; only the last may lack them"
+    raise UsageError(f"banks: found {text!r}, expected {expected}")
+
+
+def bank_at(banks: Sequence[Bank], address: int) -> int:
+    """Return the number of the bank that an address is in; the last one from its first address on."""
+    return max(k for k, bank in enumerate(banks) if k == 0 or bank.begin <= address)

@@ -19,6 +19,7 @@ _EXPECTED = {
     "machine": "a name that lowtide list machines shows, or a .toml or .json file",
     "processors": "an integer >= 1, or kinds with counts such as cpu=4,gpu=1",
     "tiers": "tiers such as host or host+ssd, or anywhere",
+    "banks": "banks with bytes such as sram=64KiB/dram",
     "pools": "kinds of tensors such as weight+state, or weight+state/gradient",
 }
 
@@ -37,7 +38,8 @@ class Parameter(NamedTuple):
     kind
         "size" (bytes), "limit" (bytes or none), "rate" (bytes per second or none), "machine" (name or file),
         "processors" (a count, or kinds with counts), "tiers" (names joined by +), "pools" (kinds joined by
-        +, pools by /); else the type of the default says it: a flag, a count, a number, a choice.
+        +, pools by /), "banks" (names with bytes); else the type of the default says it: a flag, a count, a
+        number, a choice.
     required
         Whether there is no answer without it.
     flag

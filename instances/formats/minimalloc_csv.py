@@ -52,7 +52,7 @@ _ALIASES = {
     "end": "upper",
 }
 _REQUIRED = ("id", "lower", "upper", "size")
-_COLUMNS = (*_REQUIRED, "alignment", "hint", "gaps", "offset", "pool", "inplace")
+_COLUMNS = (*_REQUIRED, "alignment", "hint", "gaps", "offset", "pool", "traffic", "inplace")
 _GAP = re.compile(r"(\d{1,19})-(\d{1,19})(?:@(\d{1,19}):(\d{1,19}))?", re.ASCII)
 
 
@@ -259,6 +259,7 @@ def _buffer(cells: Mapping[str, str], where: str, names: Mapping[str, str]) -> B
             hint=None if hint == -1 else hint,
             gaps=gaps,
             pool=cells.get("pool", ""),
+            traffic=integer("traffic", 0),
         )
     except InstanceError as error:
         known = str(error).startswith(where)
@@ -318,4 +319,6 @@ def _cells(b: Buffer, solution: int | None) -> dict[str, str]:
         cells["offset"] = str(offset)
     if b.pool:
         cells["pool"] = as_cell(b.pool)
+    if b.traffic is not None:
+        cells["traffic"] = str(b.traffic)
     return cells

@@ -5,7 +5,7 @@
     {"format": "lowtide/buffers", "version": 1, "name", "pools": {name: capacity or null},
      "inplace": [[id, id]],
      "buffers": [{"id", "lower", "upper", "size", "alignment", "offset", "hint",
-                  "gaps": [[lower, upper] or [lower, upper, low, high]], "pool"}]}
+                  "gaps": [[lower, upper] or [lower, upper, low, high]], "pool", "traffic"}]}
 
 ``format``, ``version``, ``buffers`` and of each buffer the first four keys must be there; whatever else
 is left out takes the default of `Buffer` and `Buffers`. Lifetimes, gaps and windows are half-open.
@@ -66,6 +66,7 @@ _BUFFER = {
         "a list of gaps [lower, upper] or [lower, upper, low, high]",
     ),
     "pool": TEXT,
+    "traffic": _OFFSET,
 }
 
 

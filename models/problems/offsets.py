@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from ..buffers import Buffers
+from ..buffers import Bank, Buffers, bank_at, read_banks
 from ..checks import check_flag, check_type
 from ..derived.edges_of import edges_of
 from ..errors import InstanceError, UsageError
+from ..fact import Fact
 from ..graph import Graph
 from ..lowering.buffers import buffers_from_plan
 from ..lowering.shared_addresses import buffers_of_order
 from ..parameter import Parameter
 from ..plan import Plan
+from ..units import exact_bytes
 from ..verifier.allocation import verify_allocation
 from ..verifier.verify import verify
 from .problem import Judgement, Problem
@@ -44,13 +47,21 @@ class Offsets(Problem):
         Any allocation within the capacities will do.
     origin
         Set by `from_plan`.
+    banks
+        Memories between which the buffers are divided, the fastest first: ``sram=64KiB/dram``. Then an
+        address counts from the first byte of the first bank; the banks lie one behind the other, and the last
+        one may be unlimited. A buffer lies in one bank; its alignment counts from the first byte of the bank,
+        and a buffer whose pool has the name of a bank lies in that one. The objective is then
+        the traffic (`Buffer.traffic`) of the buffers outside of the first bank. Empty: each pool is a memory
+        of its own.
 
     Raises
     ------
     UsageError
-        If any allocation will do, and a pool is unlimited.
+        If any allocation will do, and a pool is unlimited or there are banks, or the banks are none.
     InstanceError
-        If a fixed offset contradicts its own alignment.
+        If a fixed offset contradicts its own alignment, or with banks there are fixed offsets, in-place
+        pairs, or pools that are no bank or have a capacity.
 
     Examples
     --------
@@ -65,6 +76,7 @@ class Offsets(Problem):
     buffers: Buffers
     satisfy: bool = False
     origin: Origin | None = None
+    banks: str = ""
     name: ClassVar[str] = "offsets"
     unit: ClassVar[str] = "bytes"
     picture: ClassVar[str] = "allocations"
@@ -72,6 +84,9 @@ class Offsets(Problem):
     answers: ClassVar[str] = "allocation"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "capacity": Parameter("none", "of every pool: any allocation within it will do", kind="limit"),
+        "banks": Parameter(
+            "", "memories, the fastest first: the least traffic is outside of the first", kind="banks"
+        ),
     }
 
     def __post_init__(self) -> None:
@@ -79,6 +94,8 @@ class Offsets(Problem):
         check_type(self.buffers, Buffers, "offsets, buffers", expected)
         check_flag(self.satisfy, "offsets, satisfy")
         check_type(self.origin, (Origin, type(None)), "offsets, origin", "an Origin or None")
+        check_type(self.banks, str, "offsets, banks")
+        self._check_banks()
         used = {b.pool for b in self.buffers.buffers}
         if self.satisfy and (free := [p for p in sorted(used) if self.buffers.pools[p] is None]):
             raise UsageError(f"offsets: found no capacity of pool {free[0]!r}, expected one to satisfy")
@@ -86,6 +103,35 @@ class Offsets(Problem):
             if b.offset is not None and b.offset % b.alignment:
                 fault = f"found fixed offset {b.offset}, expected a multiple of its alignment {b.alignment}"
                 raise InstanceError(f"buffer {b.id!r}: {fault}")
+
+    def _check_banks(self) -> None:
+        if not self.banks:
+            return
+        names = [bank.name for bank in self.bank_list]
+        if self.satisfy:
+            raise UsageError("offsets: found banks and any allocation that will do, expected one of both")
+        if self.buffers.inplace:
+            raise InstanceError(
+                f"buffers, inplace: found {self.buffers.inplace[0]}, expected none with banks"
+            )
+        if fixed := [b for b in self.buffers.buffers if b.offset is not None]:
+            raise InstanceError(f"buffer {fixed[0].id!r}: found a fixed offset, expected none with banks")
+        for pool, capacity in self.buffers.pools.items():
+            if capacity is not None or pool not in ("", *names):
+                stated = f"pool {pool!r}, capacity {capacity}"
+                raise InstanceError(
+                    f"buffers: found {stated}, expected no pool, or a bank without a capacity"
+                )
+
+    @cached_property
+    def bank_list(self) -> tuple[Bank, ...]:
+        """The banks; none if each pool is a memory of its own."""
+        return read_banks(self.banks) if self.banks else ()
+
+    @property
+    def freedoms(self) -> tuple[str, ...]:
+        """That buffers may lie in one of several banks."""
+        return ("banks",) if self.banks else ()
 
     @classmethod
     def of(
@@ -149,11 +195,12 @@ class Offsets(Problem):
 
     def called(self) -> tuple[str, str | None]:
         """Return name and source of the buffers."""
-        return self.buffers.name, self.buffers.source
+        banks = f", banks {self.banks}" if self.banks else ""
+        return f"{self.buffers.name}{banks}", self.buffers.source
 
-    def said(self) -> str:
-        """Return the hash of the buffers."""
-        return self.buffers.sha256
+    def said(self) -> dict[str, Any] | str:
+        """Return the hash of the buffers, and the banks if there are some."""
+        return {"offsets": self.buffers.sha256, "banks": self.banks} if self.banks else self.buffers.sha256
 
     def read(self, item: object) -> dict[str, int]:
         """Return the offsets by id of a mapping, of a plan's allocation, or of a sequence as buffers stand.
@@ -180,6 +227,8 @@ class Offsets(Problem):
         if missing is not None:
             raise InstanceError(f"found no offset of buffer {missing!r}, expected one")
         answer = {i: int(item[i]) for i in ids}
+        if self.banks:
+            return answer
         for pool, height in self.heights(answer).items():
             capacity = self.buffers.pools[pool]
             if capacity is not None and height > capacity:
@@ -187,15 +236,33 @@ class Offsets(Problem):
         return answer
 
     def heights(self, answer: Mapping[str, int]) -> dict[str, int]:
-        """Return the height of each pool in bytes."""
+        """Return the height of each pool, or of each bank, in bytes."""
+        if self.banks:
+            placed, answer = self.in_banks(answer)
+            return Offsets(placed).heights(answer)
         heights = dict.fromkeys(self.buffers.pools, 0)
         for b in self.buffers.buffers:
             heights[b.pool] = max(heights[b.pool], answer[b.id] + b.size)
         return heights
 
     def evaluate(self, answer: Mapping[str, int]) -> int:
-        """Return the sum of the heights of the pools in bytes."""
+        """Return the sum of the heights of the pools; with banks, the traffic outside of the first."""
+        if self.banks:
+            placed, _ = self.in_banks(answer)
+            return sum(b.moved for b in placed.buffers if b.pool != self.bank_list[0].name)
         return sum(self.heights(answer).values())
+
+    def in_banks(self, answer: Mapping[str, int]) -> tuple[Buffers, dict[str, int]]:
+        """Return the buffers with banks as pools, and their addresses counted from the bank's first byte."""
+        number = {bank.name: k for k, bank in enumerate(self.bank_list)}
+        where = {
+            b.id: number[b.pool] if b.pool else bank_at(self.bank_list, answer[b.id])
+            for b in self.buffers.buffers
+        }
+        chosen = (replace(b, pool=self.bank_list[where[b.id]].name) for b in self.buffers.buffers)
+        pools = {bank.name: bank.size for bank in self.bank_list}
+        offsets = {i: x - self.bank_list[where[i]].begin for i, x in answer.items()}
+        return replace(self.buffers, buffers=tuple(chosen), pools=pools), offsets
 
     def satisfied(self, objective: int) -> bool:
         """Return whether any allocation will do."""
@@ -206,8 +273,19 @@ class Offsets(Problem):
         """The graph of the plan that the buffers come from, if they do."""
         return None if self.origin is None else self.origin.graph
 
+    def facts(self, judgement: Judgement) -> list[Fact]:
+        """Return how many bytes of each bank an answer takes."""
+        if not self.banks or judgement.allocation is None:
+            return []
+        heights = self.heights(judgement.allocation)
+        return [Fact(f"bank {name}", heights[name], exact_bytes(heights[name])) for name in heights]
+
     def judge(self, answer: Mapping[str, int]) -> Judgement:
         """Verify the allocation and, if the buffers come from a plan, the plan with it."""
+        if self.banks:
+            verdict = verify_allocation(*self.in_banks(answer))
+            outside = self.evaluate(answer) if verdict.valid else None
+            return Judgement(objective=outside, verification=verdict, allocation=answer)
         verdict = verify_allocation(self.buffers, answer)
         objective = sum(verdict.heights.values()) if verdict.valid else None
         if self.origin is None or not verdict.valid:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from ...models.problems.offsets import Offsets
 from ..context import Context, Outcome
 from ..parts import Part
+from .banks import solve_banks
 from .components import BestOffsets, Components
 from .descent import SEARCH_KERNELS, seconds_of_search
 from .greedy import PLACE
@@ -22,7 +23,9 @@ from .turns import search_components
 
 
 def solve_auto(problem: Offsets, context: Context) -> Outcome:
-    """Stop as soon as every component is done."""
+    """Stop as soon as every component is done; with banks, the whole is one question."""
+    if problem.banks:
+        return solve_banks(problem, context)
     return search_components(Components(problem, context), PARTS)
 
 

@@ -29,6 +29,7 @@ ROOM = Room(
             late=True,
             engine="cpsat",
             kernels=OFFSETS_KERNELS,
+            freedoms=("banks",),
         ),
         Method(
             "search",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
-from lowtide.models.buffers import Buffer, Buffers, Gap
+from lowtide.models.buffers import Buffer, Buffers, Gap, read_banks
 
 
 def brute_offsets(buffers: Buffers) -> int | None:
@@ -29,6 +30,22 @@ def brute_heights(buffers: Buffers) -> dict[str, int] | None:
             return None
         found[pool] = height
     return found
+
+
+def least_outside(buffers: Buffers, text: str) -> int | None:
+    """Return the least traffic outside of the first bank by trying every bank for every buffer."""
+    banks = read_banks(text)
+    best: int | None = None
+    for chosen in itertools.product(range(len(banks)), repeat=len(buffers.buffers)):
+        if any(b.pool not in ("", banks[k].name) for b, k in zip(buffers.buffers, chosen, strict=True)):
+            continue
+        outside = sum(b.moved for b, k in zip(buffers.buffers, chosen, strict=True) if k)
+        if best is not None and outside >= best:
+            continue
+        placed = (replace(b, pool=banks[k].name) for b, k in zip(buffers.buffers, chosen, strict=True))
+        if brute_heights(Buffers(buffers=tuple(placed), pools={b.name: b.size for b in banks})) is not None:
+            best = outside
+    return best
 
 
 def _least_height(

@@ -26,6 +26,7 @@ MODELS = [(name, method) for name, room in ROOMS.items() for method in room.expo
 FORMULATIONS = Path(lt.__file__).parent / "formulations"
 
 STEPS = {
+    "offsets.banks_cpsat": "what auto solves where there are banks; method cpsat states one memory",
     "partition.latency_milp": "stated by partition.asked_milp",
     "partition.stages_milp": "stated by partition.asked_milp",
     "placement.slots.rounded_cpsat": "whole bytes near a solution of slots.bytes_lp",
