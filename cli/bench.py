@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from .parser import add_verb, whole_number
 if TYPE_CHECKING:
     from ..results.sweeps.runspec import RunSpec
     from .parser import Subparsers
+
+    Show = Callable[[argparse.Namespace, Mapping[str, Any]], None]
 
 STOPPED = 130
 """Exit status after a signal: 128 and the number of SIGINT, as shells have it."""
@@ -88,15 +90,23 @@ def run(args: argparse.Namespace) -> int:
     bench_slurm.check(args)
     args.jobs = args.jobs or (1 if args.slurm is None else bench_slurm.TASKS)
     try:
-        return _resume(args) if args.resume is not None else _begin(args)
+        return _resume(args) if args.resume is not None else begin_experiment(args)
     except ExperimentError as error:
         for problem in error.problems:
             complain(problem)
         return 2
 
 
-def _begin(args: argparse.Namespace) -> int:
-    """Read the experiment, make its folder, carry it out."""
+def begin_experiment(args: argparse.Namespace, show: Show | None = None) -> int:
+    """Read the experiment, make its folder, carry it out.
+
+    Parameters
+    ----------
+    args
+        As the parser returns them.
+    show
+        What prints the summary; default: `show_summary`.
+    """
     from ..results.sweeps.experiment import read_experiment
     from ..results.sweeps.folder import begin, check_begin, pending, record_files
     from ..results.sweeps.local import hold
@@ -122,7 +132,7 @@ def _begin(args: argparse.Namespace) -> int:
         names = {run.name for run in runs}
         if others := sum(path.stem not in names for path in record_files(out)):
             note(f"{out}: {others} records of other runs stay there, of the experiment or code as it was")
-        return _carry_out(args, out, left, done)
+        return _carry_out(args, out, left, done, show or show_summary)
 
 
 def _resume(args: argparse.Namespace) -> int:
@@ -140,7 +150,7 @@ def _resume(args: argparse.Namespace) -> int:
     check_code(left, out)
     say_what_changed((run for run in runs if run.name in done), out)
     with nullcontext() if args.join else hold(out):
-        return _carry_out(args, out, left, done)
+        return _carry_out(args, out, left, done, show_summary)
 
 
 def _carry_out(
@@ -148,6 +158,7 @@ def _carry_out(
     out: Path,
     left: Sequence[RunSpec],
     done: Mapping[str, Mapping[str, Any]],
+    show: Show,
 ) -> int:
     """Carry out the runs that are left, on this machine or on a cluster."""
     from ..results.sweeps.folder import FolderError
@@ -186,7 +197,7 @@ def _carry_out(
     report_failures(out, progress.finished)
     if args.update_best_known and not stop.is_set():
         improve_best_known(out, args.best_known)
-    show_summary(args, summary)
+    show(args, summary)
     if stop.is_set():
         note(f"stopped; {again} goes on")
         return STOPPED

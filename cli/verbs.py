@@ -15,6 +15,7 @@ VERBS = {
     "estimate": "say by formula what training takes on each device, or inference on three tiers",
     "plot": "draw a plan, an allocation or experiments",
     "bench": "carry out an experiment: many runs, each in its own process",
+    "library": "list sets of questions that papers can cite; run a method over one",
     "job": "carry out single runs of an experiment",
     "table": "make a table of experiments",
     "report": "write the report of experiments as one HTML file",

@@ -8,6 +8,7 @@
   the table;
 * a file of witnesses beside a table (`lowtide.results.audits.witnesses`);
 * a best-known file (`lowtide.results.audits.best_known`);
+* a set of the library (`lowtide.results.library.sets`), whose questions must load with their hashes;
 * any folder around these. What else is in it is passed over, but a ``*.csv`` that is none of these
   is a fault.
 """
@@ -26,7 +27,10 @@ from typing import Any
 from ...instances.formats.strict_json import parse_json, read_bytes, show
 from ...instances.spec import resolved_spec
 from ...models.errors import InstanceError
+from ...models.result import Status
 from ...models.texts import from_cell
+from ..library.sets import FORMAT as SET
+from ..library.sets import LibrarySet, read_set
 from ..tables.columns import Columns, column_faults, columns_from_dict, derived_faults, key_of
 from ..tables.declared import (
     COLUMNS,
@@ -319,12 +323,30 @@ def _read_json(path: Path, evidence: Evidence, *, named: bool) -> None:
         data = None
     if isinstance(data, dict) and data.get("format") == FORMAT:
         evidence.claims.extend(claims_of(read_best_known(path), str(path)))
+    elif isinstance(data, dict) and data.get("format") == SET:
+        evidence.tables.append(str(path))
+        evidence.claims.extend(_questions(read_set(path), str(path)))
     elif isinstance(data, dict) and {*NEEDED} <= {*data}:
         _take([(0, {"name": path.name, **data})], str(path.parent), path.parent, evidence)
     elif named:
         raise InstanceError(
             f"{path}: found no object with {', '.join(NEEDED)}, expected a run record of an experiment, "
             "a table of them or a best-known file"
+        )
+
+
+def _questions(one_set: LibrarySet, source: str) -> Iterator[Claim]:
+    """Yield the questions of a set as claims without values: the audit loads each, as it does with rows."""
+    for entry in one_set.entries:
+        yield Claim(
+            source=source,
+            name=entry.id,
+            instance=entry.spec,
+            sha256=entry.sha256,
+            problem=one_set.problem,
+            method="none",
+            status=Status.UNKNOWN,
+            table=one_set.name,
         )
 
 

@@ -326,9 +326,15 @@ class _Reader:
     def sources(self, place: Place, value: Any, problem: str) -> list[Source]:
         """Return the instances that can be loaded, each once."""
         named: dict[str, Source] = {}
-        for item in self.values(place, value, _is_instance, "a string, or a table of spec and name"):
+        for item in self.values(
+            place, value, _is_instance, "a string, or a table of spec, name and maybe sha256"
+        ):
             where = (*place, value.index(item))
-            text, name = (item, None) if isinstance(item, str) else (item["spec"], item["name"])
+            text, name, hashed = (
+                (item, None, None)
+                if isinstance(item, str)
+                else (item["spec"], item["name"], item.get("sha256"))
+            )
             try:
                 sources = expand(text, self.path.parent)
             except LowtideError as error:
@@ -338,7 +344,10 @@ class _Reader:
                 self.wrong(where, f"found {len(sources)} instances named {name!r}, expected one")
                 continue
             for source in sources if name is None else [sources[0]._replace(label=name)]:
-                if self.sha256(problem, source, where) is not None:
+                sha256 = self.sha256(problem, source, where)
+                if hashed not in (None, sha256) and sha256 is not None:
+                    self.wrong(where, f"found sha256 {sha256}, expected {hashed}: the instance has changed")
+                elif sha256 is not None:
                     named[source.spec] = source
         return list(named.values())
 
@@ -359,10 +368,10 @@ class _Reader:
 
 
 def _is_instance(value: object) -> bool:
-    """Return whether a value names an instance: a specification, or one with what people call it."""
+    """Return whether a value names an instance: a specification, or one with its name and maybe its hash."""
     if not isinstance(value, dict):
         return is_text(value)
-    return value.keys() == {"spec", "name"} and all(is_text(x) and x for x in value.values())
+    return value.keys() - {"sha256"} == {"spec", "name"} and all(is_text(x) and x for x in value.values())
 
 
 def _called(place: Place) -> str:

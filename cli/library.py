@@ -1,0 +1,235 @@
+"""``lowtide library``: sets of questions that a paper can cite; a method run over one of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .output import emit, emit_found, emit_json, emit_table, note
+from .parser import add_verb, seconds_or_none, whole_number
+
+if TYPE_CHECKING:
+    from ..results.library.sets import LibraryEntry, LibrarySet
+    from .parser import Subparsers
+
+ACTIONS = ("list", "show", "run")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        subparsers,
+        "library",
+        run,
+        details="list: the sets, or the questions of one. show: a question and what is known of it. run: a\n"
+        "method over a set, as an experiment; the same command goes on after an interruption. Exit status\n"
+        "as of bench.",
+        examples=[
+            "lowtide library list",
+            "lowtide library list peak/open",
+            "lowtide library show peak-open-001",
+            "lowtide library run peak/hard --method auto --time-limit 60 --threads 1",
+        ],
+    )
+    parser.add_argument("action", choices=ACTIONS, help="what to do")
+    parser.add_argument(
+        "name", nargs="?", metavar="SET|ID", help="peak/hard, 2026.1/peak/hard; peak-hard-001"
+    )
+    parser.add_argument("--method", metavar="NAME", help="of run: see lowtide list methods")
+    parser.add_argument(
+        "--time-limit", type=seconds_or_none, default=60.0, metavar="SECONDS", help="of each run (default 60)"
+    )
+    parser.add_argument(
+        "--threads", type=whole_number(1), default=1, metavar="N", help="of each run (default 1)"
+    )
+    parser.add_argument(
+        "--seed", type=whole_number(0), default=0, metavar="N", help="of each run (default 0)"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="of run: questions whose id or spec holds it"
+    )
+    parser.add_argument(
+        "--jobs", type=whole_number(1), default=1, metavar="N", help="runs at a time (default 1)"
+    )
+    parser.add_argument("--out", metavar="DIR", help="folder of the experiment (default runs/library/SET)")
+    parser.add_argument(
+        "--best-known", metavar="FILE", help="of run: what records are compared with (default: the package's)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what is asked."""
+    from ..models.errors import UsageError
+    from ..results.library.sets import find_entry, find_set
+
+    if args.action == "list":
+        return _list_sets(args) if args.name is None else _list_entries(args, find_set(args.name))
+    if args.name is None:
+        expected = "the id of a question" if args.action == "show" else "the name of a set"
+        raise UsageError(f"library {args.action}: found no name, expected {expected}; lowtide library list")
+    if args.action == "show":
+        return _show(args, *find_entry(args.name))
+    if args.method is None:
+        raise UsageError("library run: found no --method, expected --method NAME; lowtide list methods")
+    return _run(args, find_set(args.name))
+
+
+def _list_sets(args: argparse.Namespace) -> int:
+    from ..results.library.sets import sets
+
+    rows = []
+    for one_set in sets():
+        ops = [entry.features["ops"] or 0 for entry in one_set.entries]
+        rows.append(
+            {
+                "set": one_set.name,
+                "questions": len(one_set.entries),
+                "real": sum(entry.origin == "real" for entry in one_set.entries),
+                "least ops": min(ops),
+                "most ops": max(ops),
+            }
+        )
+    if args.json:
+        emit_json({"sets": rows})
+    else:
+        columns = [*rows[0]]
+        emit_table(
+            columns,
+            [[f"{value:,}" if type(value) is int else str(value) for value in row.values()] for row in rows],
+            title="sets",
+            right=columns[1:],
+        )
+    return 0
+
+
+def _list_entries(args: argparse.Namespace, one_set: LibrarySet) -> int:
+    from ..results.audits.best_known import read_best_known
+
+    known = read_best_known()
+    rows = [_about(one_set, entry, known) for entry in one_set.entries]
+    if args.json:
+        emit_json({"name": one_set.name, "rule": one_set.rule, "created": one_set.created, "questions": rows})
+        return 0
+    columns = ["id", "ops", "best", "bound", "gap", "status", "origin", "spec"]
+    emit(one_set.rule)
+    emit("")
+    cells = [
+        [_text(key, row["features"]["ops"] if key == "ops" else row[key]) for key in columns] for row in rows
+    ]
+    emit_table(columns, cells, title=one_set.name, right=("ops", "best", "bound", "gap"))
+    return 0
+
+
+def _show(args: argparse.Namespace, one_set: LibrarySet, entry: LibraryEntry) -> int:
+    from ..results.audits.best_known import read_best_known
+
+    about = _about(one_set, entry, read_best_known())
+    features = about.pop("features")
+    rows = [(key, _text(key, value)) for key, value in {**about, **features}.items() if value is not None]
+    emit_found(args.json, {**about, "features": features}, rows)
+    return 0
+
+
+def _about(one_set: LibrarySet, entry: LibraryEntry, known: Any) -> dict[str, Any]:
+    """Return what is said of a question: its features, and the best that is known."""
+    from ..results.tables.metrics import primal_gap
+
+    entry_known = known.get((entry.sha256, one_set.problem))
+    marks = [None if entry_known is None else getattr(entry_known, side) for side in ("objective", "bound")]
+    best, bound = (None if mark is None else mark.value for mark in marks)
+    by, proved_by = (None if mark is None else mark.method for mark in marks)
+    return {
+        "id": entry.id,
+        "set": one_set.name,
+        "spec": entry.spec,
+        "sha256": entry.sha256,
+        "best": best,
+        "best by": by,
+        "bound": bound,
+        "bound by": proved_by,
+        "gap": None if best is None or bound is None else primal_gap(best, bound),
+        "status": "closed" if best is not None and best == bound else "open",
+        "origin": entry.origin,
+        "licence": entry.licence,
+        "command": f"lowtide solve {one_set.problem} '{entry.spec}'",
+        "features": dict(entry.features),
+    }
+
+
+def _text(key: str, value: object) -> str:
+    if value is None:
+        return "-"
+    if key == "gap":
+        return f"{100 * float(str(value)):.2f} %"
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+def _run(args: argparse.Namespace, one_set: LibrarySet) -> int:
+    """Carry out the experiment of a set, then print what it is worth."""
+    from ..models.errors import UsageError
+    from ..models.files import write_whole
+    from ..results.audits.best_known import read_best_known
+    from ..results.library.experiment import experiment_text
+    from ..results.library.scores import new_records, scores
+    from ..results.sweeps.folder import check_begin
+    from ..results.sweeps.runspec import Limits
+    from ..results.tables.table_text import json_values, plain
+    from . import bench, runs
+
+    entries = [e for e in one_set.entries if args.only in e.id or args.only in e.spec]
+    if not entries:
+        raise UsageError(f"library run: found no question of {one_set.name} with {args.only!r}, expected one")
+    out = Path(args.out or Path("runs", "library", *one_set.name.split("/")))
+    limits = Limits(seconds=args.time_limit, threads=args.threads)
+    check_begin(out)
+    bench.make_folder(out)
+    file = out / "experiment.toml"
+    write_whole(file, experiment_text(one_set, entries, args.method, limits, [args.seed]).encode())
+    summary: dict[str, Any] = {}
+    words = argparse.Namespace(
+        experiment=str(file),
+        out=str(out),
+        jobs=args.jobs,
+        quiet=args.quiet,
+        json=args.json,
+        retry=[],
+        slurm=None,
+        dry_run=False,
+        prepare=False,
+        resume=None,
+        join=False,
+        update_best_known=False,
+        best_known=None,
+    )
+    status = bench.begin_experiment(words, show=lambda _, counts: summary.update(counts))
+    if status == bench.STOPPED:
+        return status
+    measured = runs.read_runs(
+        [str(out)], argparse.Namespace(best_known=args.best_known, where=[], virtual_best=False)
+    )
+    table, records = scores(measured), new_records(measured, read_best_known(args.best_known))
+    if args.json:
+        emit_json(
+            {
+                **summary,
+                "set": one_set.name,
+                "scores": json_values(table),
+                "records": [r._asdict() for r in records],
+            }
+        )
+        return status
+    _, columns, rows = plain(table, None)
+    emit_table(
+        columns,
+        rows,
+        title=f"{one_set.name}, {len(entries)} of {len(one_set.entries)} questions",
+        right=columns[1:],
+    )
+    emit(table.note)
+    for record in records:
+        old = "nothing" if record.old is None else f"{record.old:,}"
+        emit(f"new record: {record.side} {old} -> {record.new:,}, {record.instance} ({record.method})")
+    note(f"{out}: records, logs and plans; lowtide table {out} makes other tables of them")
+    return status

@@ -1,0 +1,1 @@
+"""The pool and the sets of the library."""

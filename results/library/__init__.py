@@ -1,0 +1,1 @@
+"""Sets of questions that a paper can cite: features, files, scores."""
