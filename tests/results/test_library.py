@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,7 @@ def test_a_method_of_a_user_beats_a_record(tmp_path: Path) -> None:
     (tmp_path / "known.json").write_text(json.dumps(data))
     words = ("library", "run", "peak/hard", "--method", "user-backwards", "--only", entry.id, "--out", "out")
     env = users_methods(tmp_path / "site")
+    env["PYTHONPATH"] = os.pathsep.join((env["PYTHONPATH"], os.environ.get("PYTHONPATH", "")))
     found = answer(*words, "--quiet", "--best-known", "known.json", cwd=tmp_path, env=env)
     (new,) = found["records"]
     assert (new["side"], new["old"], new["instance"]) == ("objective", 10**6, entry.spec)
