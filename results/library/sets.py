@@ -162,8 +162,8 @@ def find_set(name: str) -> LibrarySet:
 
     Examples
     --------
-    >>> find_set("peak/easy").name
-    '2026.1/peak/easy'
+    >>> find_set("peak/hard").name
+    '2026.1/peak/hard'
     """
     known = [f"{path.parent.name}/{'/'.join(path.stem.rsplit('-', 1))}" for path in FOLDER.glob("*/*.json")]
     full = name if name.count("/") == 2 else f"{VERSION}/{name}"
