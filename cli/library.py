@@ -176,11 +176,13 @@ def _run(args: argparse.Namespace, one_set: LibrarySet) -> int:
     from ..results.sweeps.folder import check_begin
     from ..results.sweeps.runspec import Limits
     from ..results.tables.table_text import json_values, plain
+    from ..solvers.registry import find_method
     from . import bench, runs
 
     entries = [e for e in one_set.entries if args.only in e.id or args.only in e.spec]
     if not entries:
         raise UsageError(f"library run: found no question of {one_set.name} with {args.only!r}, expected one")
+    find_method(one_set.problem, args.method)  # before a folder is made
     out = Path(args.out or Path("runs", "library", *one_set.name.split("/")))
     limits = Limits(seconds=args.time_limit, threads=args.threads)
     check_begin(out)

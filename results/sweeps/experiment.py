@@ -327,7 +327,7 @@ class _Reader:
         """Return the instances that can be loaded, each once."""
         named: dict[str, Source] = {}
         for item in self.values(
-            place, value, _is_instance, "a string, or a table of spec, name and maybe sha256"
+            place, value, _is_instance, "a string, or a table of spec and name, maybe sha256"
         ):
             where = (*place, value.index(item))
             text, name, hashed = (

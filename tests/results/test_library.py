@@ -215,6 +215,7 @@ def test_the_command_lists_and_shows(tmp_path: Path) -> None:
         (("run", "peak/hard"), "found no --method"),
         (("run", "peak/none", "--method", "greedy"), "found no set 'peak/none'"),
         (("run", "peak/hard", "--method", "greedy", "--only", "xyz"), "found no question"),
+        (("run", "peak/hard", "--method", "greedyy"), "found 'greedyy'"),
     ],
 )
 def test_the_command_refuses(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
