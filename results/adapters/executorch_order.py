@@ -196,9 +196,8 @@ def _is_mutable(placeholder: Any, signature: Any) -> bool:
 
 
 def _has_effect(node: Any) -> bool:
-    from torch import Tag
-
     from executorch.exir.delegate import executorch_call_delegate
+    from torch import Tag
 
     random = Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
     return node.target is executorch_call_delegate or random or not node.users

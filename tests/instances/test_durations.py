@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 import lowtide as lt
 from lowtide.instances import load_machine, load_problem, machine_names
 from lowtide.instances.durations import with_durations
-from lowtide.models.foreign_durations import ForeignDurationsWarning, foreign_durations
 from lowtide.instances.load_plan import load_plan
 from lowtide.instances.machines import rated_machines
 from lowtide.instances.machines.written import write_machine
 from lowtide.instances.spec import relative_spec
 from lowtide.instances.transforms.roofline import PEAK, duration_ns
 from lowtide.models.errors import InstanceError
+from lowtide.models.foreign_durations import ForeignDurationsWarning, foreign_durations
 from lowtide.models.graph import PEAK_DEVICE, Graph, Op
 from lowtide.models.machine import Machine
 from lowtide.models.work import DTYPES, Rates, Work

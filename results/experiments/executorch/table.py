@@ -76,7 +76,6 @@ def example_of(name: str) -> tuple[Any, tuple[Any, ...]]:
 def measured(name: str) -> Iterator[Row]:
     """Yield the row of a program."""
     import torch
-
     from executorch.exir.passes import MemoryPlanningPass
 
     module, inputs = example_of(name)
