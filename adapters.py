@@ -12,6 +12,8 @@ from .results.adapters import (
     jax_names,
     onnx_order,
     tflite_arena,
+    torch_budget,
+    torch_compile,
     torch_pipelining,
 )
 
@@ -22,5 +24,7 @@ __all__ = [
     "jax_names",
     "onnx_order",
     "tflite_arena",
+    "torch_budget",
+    "torch_compile",
     "torch_pipelining",
 ]

@@ -185,3 +185,36 @@ Output Tensors:
 tensor1 Is weight (global)?: 1, Size in byte: 36864, Range:16384--53248
 ____________________________________________________________________
 """
+
+
+def buffer(name: str, alloc: int, free: int, *deps: str, is_input: bool = False, is_output: bool = False) -> Any:
+    sizes = {"size_alloc": alloc, "size_free": free, "size": free}
+    return {
+        "name": name,
+        **sizes,
+        "is_input": is_input,
+        "is_output": is_output,
+        "deps": list(deps),
+        "unmet_deps": [x for x in deps if x != "tangent"],
+    }
+
+
+INDUCTOR: dict[str, Any] = {
+    # op0 returns a tuple whose items op1 and op2 take out; op3 writes into one of them, op4 returns a sum
+    "nodes": [
+        {"name": "op0", "buffer_names": ["buf0"]},
+        {"name": "op1", "buffer_names": ["buf1"]},
+        {"name": "op2", "buffer_names": ["buf2"]},
+        {"name": "op3", "buffer_names": ["buf3"]},
+        {"name": "op4_op5", "buffer_names": ["buf4", "buf5"]},
+    ],
+    "buffers": [
+        buffer("tangent", 40, 40, is_input=True),
+        buffer("buf0", 30, 0, "tangent"),
+        buffer("buf1", 0, 10, "buf0"),
+        buffer("buf2", 0, 20, "buf0"),
+        buffer("buf3", 0, 0, "buf1"),
+        buffer("buf4", 5, 5, "buf1", "buf3", "buf2"),
+        buffer("buf5", 7, 7, "buf1", "buf3", "buf2", is_output=True),
+    ],
+}

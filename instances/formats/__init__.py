@@ -76,6 +76,9 @@ FORMATS = (
         endings=(".json", ".json.gz"),
     ),
     Format(name="onnx", read="onnx_import.named:load_named", endings=(".onnx",), is_file=False, checks=True),
+    Format(
+        name="inductor", read="formats.inductor_graph:read_inductor", keys=frozenset({"nodes", "buffers"})
+    ),
     Format(name="ios", read="formats.ios_network:read_ios", keys=frozenset({"blocks", "input"})),
     Format(
         name="dnn-partitioning",

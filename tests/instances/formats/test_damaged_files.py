@@ -21,7 +21,7 @@ from lowtide.instances.formats.native_trade_off import trade_off_from_dict
 from lowtide.instances.formats.strict_json import read_json
 from tests.damage import damaged_json, damaged_text, little_memory
 from tests.effort import chosen
-from tests.small_files import KERNELS, LAYERS, MODES, NETWORK, PROFILE, TENSORS, WORKFLOW
+from tests.small_files import INDUCTOR, KERNELS, LAYERS, MODES, NETWORK, PROFILE, TENSORS, WORKFLOW
 
 MACHINE = lt.Machine(
     tiers=(lt.Tier(name="gpu", capacity=40), lt.Tier(name="host")),
@@ -167,6 +167,7 @@ FILES = {
     "buffers, csv": File("x.csv", CSV, load_buffers),
     "allocation": File("x.json", ALLOCATION, read_answer),
     "trade-off": File("x.json", CURVE, lambda path: trade_off_from_dict(read_json(path), "x.json")),
+    "inductor": File("x.json", INDUCTOR, loading("inductor")),
     "ios": File("x.json", CONVOLUTIONS, loading("ios")),
     "dnn-partitioning": File(
         "x.json", {**LAYERS, "expert": [[0, 1, 2, 5], [3, 4]]}, loading("dnn-partitioning", lt.Partition)

@@ -45,6 +45,7 @@ def test_endings_in_words() -> None:
 
 JSON = {
     "wfcommons": small_files.WORKFLOW,
+    "inductor": small_files.INDUCTOR,
     "ios": small_files.NETWORK,
     "dnn-partitioning": small_files.LAYERS,
     "piper": small_files.MODES,
