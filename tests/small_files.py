@@ -187,7 +187,9 @@ ____________________________________________________________________
 """
 
 
-def buffer(name: str, alloc: int, free: int, *deps: str, is_input: bool = False, is_output: bool = False) -> Any:
+def buffer(
+    name: str, alloc: int, free: int, *deps: str, is_input: bool = False, is_output: bool = False
+) -> Any:
     sizes = {"size_alloc": alloc, "size_free": free, "size": free}
     return {
         "name": name,

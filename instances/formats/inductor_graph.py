@@ -7,9 +7,9 @@
                   "deps": [name, ...], "unmet_deps": [name, ...]}]}
 
 A node is a kernel and becomes an op of 1 ns; the order of the file is the order before inductor reorders. A
-buffer becomes a tensor of ``size_free`` bytes: ``is_input`` initial, ``is_output`` final. The kernel that makes
-it reads ``deps``, the buffers of which it is a user. ``size`` repeats ``size_free``, and ``unmet_deps`` are
-those ``deps`` that are no inputs: both are left out.
+buffer becomes a tensor of ``size_free`` bytes: ``is_input`` initial, ``is_output`` final. The kernel that
+makes it reads ``deps``, the buffers of which it is a user. ``size`` repeats ``size_free``, and
+``unmet_deps`` are those ``deps`` that are no inputs: both are left out.
 
 A kernel with several results makes a tuple: a buffer that allocates the bytes of all items and frees none.
 Its items allocate none and free theirs. So the tuple is a tensor of no bytes, and its kernel makes the items,
@@ -163,12 +163,12 @@ def kernel_graph(
 
 
 def _by_name(rows: Sequence[Mapping[str, Any]], where: str) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
+    rows_by_name: dict[str, Mapping[str, Any]] = {}
     for row in rows:
-        if row["name"] in found:
+        if row["name"] in rows_by_name:
             raise InstanceError(f"{where} {row['name']!r}: found it twice, expected it once")
-        found[row["name"]] = row
-    return found
+        rows_by_name[row["name"]] = row
+    return rows_by_name
 
 
 def _makers(
@@ -189,9 +189,7 @@ def _makers(
     return maker
 
 
-def _tuple_of(
-    row: Mapping[str, Any], buffers: Mapping[str, Mapping[str, Any]], where: str
-) -> str | None:
+def _tuple_of(row: Mapping[str, Any], buffers: Mapping[str, Mapping[str, Any]], where: str) -> str | None:
     """Return the buffer that allocates the bytes of an item; None if the buffer is no item of a tuple."""
     if row["size_alloc"] or not row["size_free"]:
         return None
@@ -204,7 +202,7 @@ def _tuple_of(
         seen.add(name)
         used = buffers[name]
         if used["size_alloc"] and not used["size_free"] and not used["is_input"]:
-            return name
+            return str(name)
         if not used["size_alloc"] and not used["size_free"]:  # a tuple within a tuple
             waiting += used["deps"]
     raise InstanceError(

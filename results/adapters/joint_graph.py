@@ -1,13 +1,13 @@
-"""Joint forward and backward graphs of AOTAutograd, and the two graphs that torch makes of one, as graphs.
+"""JointGraph forward and backward graphs of AOTAutograd, and the two graphs that torch makes of one, as graphs.
 
-`joint_graph` has each op of a joint graph once, for questions about what to compute again. `executed_graph` has
-each op as often as a forward and a backward graph run it, in their order: the peak of its reference order is
-the *true peak* of a partition.
+`joint_graph` has each op of a joint graph once, for questions about what to compute again. `executed_graph`
+has each op as often as a forward and a backward graph run it, in their order: the peak of its reference
+order is the *true peak* of a partition.
 
-In both, storages are tensors and views vanish (`lowtide.instances.torch_import.storages`). What the caller holds
-meanwhile (parameters, buffers, inputs) counts no bytes. What forward returns, and gradients, stay to the end. An
-op ``caller`` of 1 ns stands between the passes: it reads what forward returns and makes the tangents.
-Durations are those of the roofline of `lowtide.instances.transforms.roofline`.
+In both, storages are tensors and views vanish (`lowtide.instances.torch_import.storages`). What the caller
+holds meanwhile (parameters, buffers, inputs) counts no bytes. What forward returns, and gradients, stay to
+the end. An op ``caller`` of 1 ns stands between the passes: it reads what forward returns and makes the
+tangents. Durations are those of the roofline of `lowtide.instances.transforms.roofline`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CALLER = "caller"
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointGraph:
     """A joint graph.
 
     Attributes
@@ -44,16 +44,19 @@ class Joint:
     sources
         By op the ``torch.fx.Node`` that it runs; None of the op between the passes.
     nodes
-        By tensor the nodes that are all of it: where a plan keeps the tensor, these are to be saved.
+        By tensor the nodes that are all or a part of it.
+    views
+        Views as pairs: the op that comes next, and a tensor, which torch makes no later than the view.
     """
 
     graph: Graph
     sources: tuple[Any, ...]
     nodes: tuple[tuple[Any, ...], ...]
+    views: tuple[tuple[int, int], ...]
 
 
 @dataclass
-class _Lowering:
+class _GraphBuilder:
     """Tensors and ops so far, and by node the tensor of each of its storages."""
 
     tensors: list[Tensor] = field(default_factory=list)
@@ -61,6 +64,7 @@ class _Lowering:
     sources: list[Any] = field(default_factory=list)
     nodes: list[list[Any]] = field(default_factory=list)
     at: dict[Any, dict[Any, int]] = field(default_factory=dict)
+    views: list[tuple[int, int]] = field(default_factory=list)
 
     def placeholder(self, node: Any) -> None:
         """Take what the caller holds."""
@@ -91,6 +95,7 @@ class _Lowering:
             if s in known:
                 self.at[node][s] = known[s]
                 self.nodes[known[s]].append(node)
+                self.views.append((len(self.ops), known[s]))
             else:
                 made += self._make(node, tensor)
         changed = [known[s] for s in overwritten(node)] if is_operator(node) else []
@@ -135,11 +140,13 @@ class _Lowering:
             names[op.name] = names.get(op.name, 0) + 1
             if names[op.name] > 1:
                 self.ops[i] = replace(op, name=f"{op.name} again")
-        graph = Graph(name=name, tensors=tuple(self.tensors), ops=tuple(self.ops), provenance={"durations": "roofline"})
+        graph = Graph(
+            name=name, tensors=tuple(self.tensors), ops=tuple(self.ops), provenance={"durations": "roofline"}
+        )
         return graph.drop({"weight"})
 
 
-def joint_graph(graph: Any, name: str = "joint") -> Joint:
+def joint_graph(graph: Any, name: str = "joint") -> JointGraph:
     """Return the graph of a joint ``torch.fx.Graph`` of AOTAutograd, as torch will partition it.
 
     Ops that nothing needs are left out, and equal ones are merged, as the partitioner does first.
@@ -155,7 +162,7 @@ def joint_graph(graph: Any, name: str = "joint") -> Joint:
     merged = merged_graph(graph)
     (end,) = merged.find_nodes(op="output")
     count = forward_outputs(end)
-    lowering = _Lowering()
+    lowering = _GraphBuilder()
     tangents = [node for node in merged.find_nodes(op="placeholder") if is_tangent(node)]
     returned = [node for node in end.args[0][:count] if node is not None]
     before = set(tangents)
@@ -171,10 +178,11 @@ def joint_graph(graph: Any, name: str = "joint") -> Joint:
         else:
             lowering.call(node)
     graph_ = lowering.finished(name, [node for node in end.args[0] if node is not None])
-    return Joint(
+    return JointGraph(
         graph=graph_,
         sources=tuple(x and own[x.name] for x in lowering.sources),
         nodes=tuple(tuple(own[x.name] for x in nodes) for nodes in lowering.nodes),
+        views=tuple(lowering.views),
     )
 
 
@@ -186,7 +194,7 @@ def executed_graph(forward: Any, backward: Any, returned: int, name: str = "exec
     returned
         Number of outputs of the forward graph that its caller gets; the others are saved for backward.
     """
-    lowering = _Lowering()
+    lowering = _GraphBuilder()
     (end,), (last,) = forward.find_nodes(op="output"), backward.find_nodes(op="output")
     outputs = [node for node in end.args[0][:returned] if node is not None]
     for node in forward.nodes:

@@ -3,20 +3,20 @@
 A `Budget` plugs into torch in one of three places:
 
 * ``torch._inductor.config.joint_custom_post_pass``: inductor's own place for passes over joint graphs;
-* ``torch._functorch.config.joint_custom_pass``, its method `Budget.joint_pass`: any backend with torch's min-cut
-  partitioner (``aot_eager_decomp_partition``);
-* ``torch._functorch.config.activation_memory_budget_solver``, beside an ``activation_memory_budget`` below 1: torch
-  asks which of its own candidates to save, and solves its minimum cut once more with the answer.
+* ``torch._functorch.config.joint_custom_pass``, its method `Budget.joint_pass`: any backend with torch's
+  min-cut partitioner (``aot_eager_decomp_partition``);
+* ``torch._functorch.config.activation_memory_budget_solver``, beside an ``activation_memory_budget`` below
+  1: torch asks which of its own candidates to save, and solves its minimum cut once more with the answer.
 
-In the first two it marks nodes with ``meta["recompute"]``, which the partitioner obeys. Before it does, it runs
-torch's own partitioner on a copy of the joint graph for each set of marks that it considers, torch's default among
-them, and takes the fastest whose *true peak* is within the memory: the verified peak of what the two graphs run,
-op by op (`lowtide.results.adapters.joint_graph.executed_graph`). The sets come from a search over saved sets
-(`lowtide.results.adapters.saved_sets`) and from a plan of `recompute`, whose bound is proved for every
-partition: each is a schedule of the joint graph's ops that `recompute` also allows.
+In the first two it marks nodes with ``meta["recompute"]``, which the partitioner obeys. Before it does, it
+runs torch's own partitioner on a copy of the joint graph for each set of marks that it considers, torch's
+default among them, and takes the fastest whose *true peak* is within the memory: the verified peak of what
+the two graphs run, op by op (`lowtide.results.adapters.joint_graph.executed_graph`). The sets come from a
+search over saved sets (`lowtide.results.adapters.saved_sets`) and from a plan of `recompute`, whose bound
+is proved for every partition: each is a schedule of the joint graph's ops that `recompute` also allows.
 
-The peak counts what the graph allocates: no parameters, buffers and inputs, which its caller holds. It takes every
-op for a kernel, as backend ``aot_eager`` does; inductor fuses ops and needs less.
+The peak counts what the graph allocates: no parameters, buffers and inputs, which its caller holds. It
+takes every op for a kernel, as backend ``aot_eager`` does; inductor fuses ops and needs less.
 
 Tried with torch 2.13.0. Source: ``pytorch/pytorch:torch/_functorch/partitioners.py``.
 """
@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..._version import __version__
-from ...instances.torch_import.storages import is_operator
+from ...instances.torch_import.storages import is_operator, storage_of, storages, tensors_of
 from ...instances.torch_import.tracing import require_torch
 from ...models.checks import as_bytes, check_integer, check_seconds
 from ...models.errors import UsageError
@@ -40,12 +40,16 @@ from ...models.problems.peak import Peak
 from ...models.problems.recompute import Recompute
 from ...models.units import exact_bytes
 from ...solvers.solve import solve
-from .joint_graph import Joint, executed_graph, forward_outputs, joint_graph
-from .saved_sets import Partition, SavedSets
+from .joint_graph import JointGraph, executed_graph, forward_outputs, joint_graph
+from .saved_sets import SavedSet, SavedSets
 from .torch_compile import graph_name
 
 Marks = Mapping[str, bool]
-"""Name of a node of forward -> whether it runs again in backward. Nodes without a mark are left to torch."""
+"""Name of a node that does not depend on tangents -> whether backward runs it. Others are left to torch."""
+
+
+STARTS = (0.0, 0.25, 0.5)
+"""Values of ``activation_memory_budget`` whose saved sets the search starts from; a partition each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +64,15 @@ class Partitioned:
         Bytes that were asked for.
     peak
         True peak in bytes of what torch's partitioner makes of the marks; of a knapsack's answer, as planned.
+    saved_bytes
+        Bytes that forward makes and saves for backward.
     least_ns, time_ns
         Nanoseconds of all ops once, and of all that runs.
     bound_ns
         No schedule within the memory takes less; None if there is none within it.
     status
-        Of the question that `recompute` solved, any schedule allowed; ``infeasible``: none is within the memory.
+        Of the question that `recompute` solved, any schedule allowed; ``infeasible``: none is within the
+        memory.
     again
         Names of the nodes of forward that run again.
     """
@@ -73,6 +80,7 @@ class Partitioned:
     graph: str
     memory: int
     peak: int
+    saved_bytes: int
     least_ns: int
     time_ns: int
     bound_ns: int | None
@@ -102,73 +110,76 @@ class Budget:
     reports: list[Partitioned] = field(default_factory=list)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Mark the nodes of a joint graph, inductor's only argument; of a knapsack's five, return its answer."""
+        """Mark the nodes of a joint graph (inductor's one argument), or answer a knapsack (five)."""
         if len(arguments) == 1:
             return self._mark(arguments[0].owning_module)
         return self._knapsack(*arguments)
 
     def joint_pass(self, module: Any, joint_inputs: Any) -> Any:
-        """Mark the nodes of a joint graph, and return its module (``torch._functorch.config.joint_custom_pass``)."""
+        """Mark the nodes of a joint graph, and return its module: torch's ``joint_custom_pass``."""
         self._mark(module)
         return module
 
     def _mark(self, module: Any) -> None:
         joint = joint_graph(module.graph, graph_name())
-        planned, bound, status = self._planned(joint)
-        tried: list[tuple[tuple[int, int, int], Marks, int, int, tuple[str, ...]]] = []
-        for marks in ({}, *(marks_of(joint, x) for x in planned)):
-            found = true_peak(module, marks)
-            tried.append(((max(0, found.peak - self.memory), found.time_ns, found.peak), marks, *found))
-        _, marks, peak, time_ns, again = min(tried, key=lambda row: row[0])
+        planned, bound, status = self._planned(joint, module)
+        tried: list[tuple[tuple[int, int, int], Marks, TruePeak]] = []
+        for marks in ({}, *(marks_of(joint, x, wide) for wide, x in planned.items())):
+            result = true_peak(module, marks)
+            tried.append(((max(0, result.peak - self.memory), found.time_ns, found.peak), marks, found))
+        _, marks, taken = min(tried, key=lambda row: row[0])
         apply_marks(module, marks)
-        self._report(joint, peak, time_ns, bound, status, again)
+        self._report(joint, taken, bound, status)
 
-    def _planned(self, joint: Joint) -> tuple[list[Partition], int | None, str]:
-        """Return partitions to try, with the bound on the time and the status of the question."""
+    def _planned(self, joint: JointGraph, module: Any) -> tuple[dict[bool, SavedSet], int | None, str]:
+        """Return partitions to try, `wide` or not, the bound on the time, the status of the question."""
+        theirs = [saved_by_torch(module, joint, share) for share in STARTS]
         deadline = time.monotonic() + self.time_limit
         problem = Recompute(joint.graph, memory=self.memory)
         result = solve(problem, time_limit=self.time_limit / 3, seed=self.seed, threads=1)
-        fixed = frozenset(i for i, node in enumerate(joint.sources) if node is not None and must_run_once(node))
-        found = []
+        fixed = frozenset(
+            i for i, node in enumerate(joint.sources) if node is not None and must_run_once(node)
+        )
+        planned = {}
         for k, wide in enumerate((True, False)):
-            sets = SavedSets(joint.graph, self.memory, fixed, wide)
-            starts = [] if result.plan is None else [sets.of_plan(result.plan)]
+            sets = SavedSets(joint.graph, self.memory, fixed, wide, joint.views)
+            starts = theirs if result.plan is None else [*theirs, sets.of_plan(result.plan)]
             left = max(0.0, deadline - time.monotonic())
-            found.append(sets.best(starts, time.monotonic() + left / (2 - k), self.seed))
-        return found, result.bound, str(result.status)
+            planned[wide] = sets.best(starts, time.monotonic() + left / (2 - k), self.seed)
+        return planned, result.bound, str(result.status)
 
-    def _report(
-        self, joint: Joint, peak: int, time_ns: int, bound: int | None, status: str, again: tuple[str, ...]
-    ) -> None:
+    def _report(self, joint: JointGraph, taken: TruePeak, bound: int | None, status: str) -> None:
         least = sum(op.duration_ns for op in joint.graph.ops)
         self.reports.append(
             Partitioned(
                 graph=joint.graph.name,
                 memory=self.memory,
-                peak=peak,
+                peak=taken.peak,
+                saved_bytes=taken.saved_bytes,
                 least_ns=least,
-                time_ns=time_ns,
+                time_ns=taken.time_ns,
                 bound_ns=bound,
                 status=status,
-                again=again,
+                again=taken.again,
             )
         )
-        if peak > self.memory:
+        if taken.peak > self.memory:
             warnings.warn(
-                f"lowtide, graph {joint.graph.name!r}: found no partition within {exact_bytes(self.memory)}, taken "
-                f"is one of {exact_bytes(peak)}; give at least that, or a smaller batch",
+                f"lowtide, graph {joint.graph.name!r}: found no partition within {exact_bytes(self.memory)}, "
+                f"taken is one of {exact_bytes(taken.peak)}; give at least that, or a smaller batch",
                 stacklevel=2,
             )
 
     def _knapsack(
         self, memory: list[float], graph: Any, max_memory: float, node_info: Any, candidates: list[Any]
     ) -> tuple[list[int], list[int]]:
-        """Return the candidates to save and those to compute again, as a partition within the memory has them."""
+        """Return the candidates to save and those to compute again, as the best partition has them."""
         joint = joint_graph(graph, graph_name())
-        planned, bound, status = self._planned(joint)
-        best = min(planned, key=lambda x: x.rank)
+        planned, bound, status = self._planned(joint, graph.owning_module)
+        best = min(planned.values(), key=lambda x: x.rank)
         names = {joint.sources[i].name for i in best.again}
-        self._report(joint, best.peak, best.time, bound, status, tuple(sorted(names)))
+        nbytes = sum(joint.graph.tensors[t].nbytes for t in best.saved)
+        self._report(joint, TruePeak(best.peak, best.time, nbytes, tuple(sorted(names))), bound, status)
         again = [k for k, node in enumerate(candidates) if node.name in names]
         return [k for k in range(len(candidates)) if k not in again], again
 
@@ -232,12 +243,15 @@ class TruePeak(NamedTuple):
         Verified bytes.
     time_ns
         Nanoseconds of all runs.
+    saved_bytes
+        Bytes that forward makes and saves for backward.
     again
         Names of the nodes that run in both graphs.
     """
 
     peak: int
     time_ns: int
+    saved_bytes: int
     again: tuple[str, ...]
 
 
@@ -249,6 +263,19 @@ def true_peak(module: Any, marks: Marks) -> TruePeak:
     marks
         Added to those that the module has.
     """
+    forward, backward, returned = partitioned(module, marks)
+    graph = executed_graph(forward, backward, returned)
+    both = {op.name for op in graph.ops}
+    return TruePeak(
+        peak=Peak(graph).evaluate(tuple(range(len(graph.ops)))),
+        time_ns=sum(op.duration_ns for op in graph.ops),
+        saved_bytes=saved_bytes(forward, returned),
+        again=tuple(name for name in sorted(both) if f"{name} again" in both),
+    )
+
+
+def partitioned(module: Any, marks: Marks) -> tuple[Any, Any, int]:
+    """Return the forward and backward ``torch.fx.Graph`` of a marked copy, and the count of its outputs."""
     from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTInput
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
@@ -262,21 +289,45 @@ def true_peak(module: Any, marks: Marks) -> TruePeak:
     forward, backward = min_cut_rematerialization_partition(
         trial, None, num_fwd_outputs=returned, static_lifetime_input_indices=kept
     )
-    graph = executed_graph(forward.graph, backward.graph, returned)
-    both = {op.name for op in graph.ops}
-    return TruePeak(
-        peak=Peak(graph).evaluate(tuple(range(len(graph.ops)))),
-        time_ns=sum(op.duration_ns for op in graph.ops),
-        again=tuple(name for name in both if f"{name} again" in both),
-    )
+    return forward.graph, backward.graph, returned
 
 
-def marks_of(joint: Joint, chosen: Partition) -> Marks:
-    """Return the marks that make torch run again in backward what a partition does, and nothing else of forward."""
-    forward = SavedSets(joint.graph, 0).forward
+def saved_by_torch(module: Any, joint: JointGraph, share: float) -> frozenset[int]:
+    """Return the tensors of a joint graph that torch saves with a budget of its own."""
+    from torch._functorch import config
+
+    with config.patch(activation_memory_budget=share, activation_memory_budget_solver="greedy"):
+        forward, _, returned = partitioned(module, {})
+    (end,) = forward.find_nodes(op="output")
+    saved = {node.name for node in end.args[0][returned:]}
+    return frozenset(t for t, nodes in enumerate(joint.nodes) if any(node.name in saved for node in nodes))
+
+
+def saved_bytes(forward: Any, returned: int) -> int:
+    """Return the bytes of what a forward graph makes and returns behind its first outputs."""
+    given = {s for node in forward.find_nodes(op="placeholder") for s in storages(node)}
+    (end,) = forward.find_nodes(op="output")
+    saved = {
+        storage_of(x): int(x.untyped_storage().nbytes())
+        for node in end.args[0][returned:]
+        for x in tensors_of(node)
+    }
+    return sum(nbytes for s, nbytes in saved.items() if s not in given)
+
+
+def marks_of(joint: JointGraph, chosen: SavedSet, wide: bool) -> Marks:
+    """Return the marks that make torch run in backward what a partition does, and nothing else of forward.
+
+    Parameters
+    ----------
+    wide
+        Torch may also choose where ops run that only backward needs; otherwise backward runs them.
+    """
+    sets = SavedSets(joint.graph, 0)
+    backward = chosen.again if wide else chosen.again | (sets.early - sets.forward)
     return {
-        joint.sources[i].name: i in chosen.again
-        for i in sorted(forward)
+        joint.sources[i].name: i in backward
+        for i in sorted(sets.forward if wide else sets.early)
         if is_operator(joint.sources[i]) and "recompute" not in joint.sources[i].meta
     }
 

@@ -43,8 +43,8 @@ class KernelOrder:
     bound
         Bytes that every order of these kernels needs; None if nothing was solved.
     status
-        Of the result: ``optimal`` is proved. ``streams`` or ``collectives``: the order was left alone, because
-        kernels run on several streams, or because all ranks must take the same order.
+        Of the result: ``optimal`` is proved. ``streams`` or ``collectives``: the order was left alone,
+        because kernels run on several streams, or because all ranks must take the same order.
     order
         Names of the kernels as they left.
     """
@@ -77,7 +77,7 @@ class OrderPass:
     reports: list[KernelOrder] = field(default_factory=list)
 
     def __call__(self, nodes: list[Any]) -> list[Any]:
-        """Return the nodes in the order with the least peak that is known, the one that came if none is less."""
+        """Return the nodes in the order with the least peak that is known, at best the one that came."""
         from torch._inductor.utils import contains_collective, contains_wait
         from torch._inductor.virtualized import V
 
@@ -89,7 +89,9 @@ class OrderPass:
             leave = "collectives"
         order, peak, bound, status = nodes, planning.given, None, leave
         if not leave and nodes:
-            result = solve(Peak(scheduled_graph(nodes)), time_limit=self.time_limit, seed=self.seed, threads=1)
+            result = solve(
+                Peak(scheduled_graph(nodes)), time_limit=self.time_limit, seed=self.seed, threads=1
+            )
             bound, status = result.bound, str(result.status)
             better = [nodes[k] for k in result.order or ()]
             if better and (least := planning.estimate(better)) < peak:
@@ -214,7 +216,8 @@ def scheduled_graph(nodes: Sequence[Any]) -> Graph:
         for buffer in node.get_outputs():
             rows.append(_row(buffer.get_name(), buffer, False, used, outputs))
     names = [
-        {"name": node.get_name(), "buffer_names": [x.get_name() for x in node.get_outputs()]} for node in nodes
+        {"name": node.get_name(), "buffer_names": [x.get_name() for x in node.get_outputs()]}
+        for node in nodes
     ]
     before = [[place[x] for x in node.mpi_node.pred_nodes] for node in nodes]
     return kernel_graph({"nodes": names, "buffers": rows}, graph_name(), "torch.compile", before)
@@ -234,6 +237,6 @@ def _row(name: str, buffer: Any, is_input: bool, used: list[str], outputs: set[s
 
 def graph_name() -> str:
     """Return what inductor calls the graph that it compiles."""
-    from functorch.compile import get_graph_being_compiled
+    from torch._functorch.aot_autograd import get_graph_being_compiled
 
     return str(get_graph_being_compiled())

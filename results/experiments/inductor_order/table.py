@@ -1,7 +1,7 @@
 """The order of kernels in graphs that torch.compile makes: inductor's orders against the least peak.
 
-Needs torch. Networks of `torch:` are compiled for a training step on the CPU; nothing is run, and no kernel is
-built. After fusion, a pass of inductor keeps the graph of the kernels (``graphs/``) and asks inductor for its
+Needs torch. Networks of `torch:` are compiled for a training step on the CPU; nothing is run, and no kernel
+is built. After fusion, a pass keeps the graph of the kernels (``graphs/``) and asks inductor for its
 estimate of the peak: of the order that comes, and of each of its heuristics. One thread.
 """
 
@@ -24,7 +24,7 @@ from ..running import HERE, Case
 SECONDS = 20
 """Time limit of the least peak of each graph, in seconds."""
 THRESHOLD = 1
-"""Bytes above which inductor's LPMF takes kernels by their successors (``size_threshold_for_succ_based_strategy``);
+"""Bytes above which LPMF takes kernels by their successors (``size_threshold_for_succ_based_strategy``);
 1: as soon as all kernels that may be next allocate something."""
 
 NETWORKS = {
@@ -76,18 +76,18 @@ def rows_of(name: str) -> Iterator[Row]:
 
 
 def compiled(name: str) -> list[tuple[lt.Graph, str, Row]]:
-    """Return the graph of kernels, ``forward`` or ``backward``, and the peaks of inductor's orders, of both."""
+    """Return the graph of kernels, its pass and the peaks of inductor's orders, of both passes."""
     import torch
     from torch._functorch import config as functorch_config
     from torch._inductor import config
     from torch._inductor.graph import GraphLowering
 
     example = ARCHITECTURES[name].build(NETWORKS[name])
-    found: list[tuple[lt.Graph, str, Row]] = []
+    compiled_graphs: list[tuple[lt.Graph, str, Row]] = []
 
     def keep(nodes: list[Any]) -> list[Any]:
         graph, peaks = measured(nodes)
-        found.append((graph, "backward" if "backward" in graph.name else "forward", peaks))
+        compiled_graphs.append((graph, "backward" if "backward" in graph.name else "forward", peaks))
         return nodes
 
     def without_kernels(lowering: Any) -> Any:
@@ -109,7 +109,7 @@ def compiled(name: str) -> list[tuple[lt.Graph, str, Row]]:
             torch.compile(step)(*example.inputs.values(), *example.targets.values())
     finally:
         GraphLowering.compile_to_module = before
-    return sorted(found, key=lambda row: row[1], reverse=True)
+    return sorted(compiled_graphs, key=lambda row: row[1], reverse=True)
 
 
 def _not_run(*arguments: Any) -> Any:

@@ -89,7 +89,9 @@ FAULTS: dict[str, Any] = {
     "buffer 'buf2': found 20 bytes freed that nothing allocated": changed(
         lambda d: d["buffers"][3].update(deps=["tangent"])
     ),
-    "op 0 'op1', reads: found tensor 1 'buf0' before its first write": changed(lambda d: d["nodes"].insert(0, d["nodes"].pop(1))),
+    "op 0 'op1', reads: found tensor 1 'buf0' before its first write": changed(
+        lambda d: d["nodes"].insert(0, d["nodes"].pop(1))
+    ),
 }
 
 
