@@ -10,6 +10,7 @@ tried.
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from .results.adapters import (
     chrome_trace,
     cuda_snapshots,
@@ -33,3 +34,8 @@ __all__ = [
     "torch_compile",
     "torch_pipelining",
 ]
+=======
+from .results.adapters import torch_budget, torch_compile
+
+__all__ = ["torch_budget", "torch_compile"]
+>>>>>>> 1cce4f9c (Adapters of torch: tests, pages)

@@ -1,4 +1,4 @@
-"""JointGraph forward and backward graphs of AOTAutograd, and the two graphs that torch makes of one, as graphs.
+"""Joint forward and backward graphs of AOTAutograd, and the two graphs that torch makes of one, as graphs.
 
 `joint_graph` has each op of a joint graph once, for questions about what to compute again. `executed_graph`
 has each op as often as a forward and a backward graph run it, in their order: the peak of its reference

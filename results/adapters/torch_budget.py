@@ -126,7 +126,7 @@ class Budget:
         tried: list[tuple[tuple[int, int, int], Marks, TruePeak]] = []
         for marks in ({}, *(marks_of(joint, x, wide) for wide, x in planned.items())):
             result = true_peak(module, marks)
-            tried.append(((max(0, result.peak - self.memory), found.time_ns, found.peak), marks, found))
+            tried.append(((max(0, result.peak - self.memory), result.time_ns, result.peak), marks, result))
         _, marks, taken = min(tried, key=lambda row: row[0])
         apply_marks(module, marks)
         self._report(joint, taken, bound, status)
