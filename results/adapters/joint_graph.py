@@ -12,6 +12,8 @@ tangents. Durations are those of the roofline of `lowtide.instances.transforms.r
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +28,7 @@ from ...instances.torch_import.storages import (
 )
 from ...instances.torch_import.work import bytes_moved, dtype_of, multiply_adds
 from ...instances.transforms.roofline import duration_ns
+from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
 from ...models.work import Work
 
@@ -157,7 +160,16 @@ def joint_graph(graph: Any, name: str = "joint") -> JointGraph:
         Its output node says which outputs are gradients (``meta["desc"]``).
     name
         Of the graph.
+
+    Raises
+    ------
+    InstanceError
+        If it has symbolic shapes, whose bytes are not known.
     """
+    if any(is_symbolic(node.meta.get("val")) for node in graph.find_nodes(op="placeholder")):
+        raise InstanceError(
+            f"graph {name!r}: found symbolic shapes, expected fixed ones; torch.compile(..., dynamic=False)"
+        )
     own = {node.name: node for node in graph.nodes}
     merged = merged_graph(graph)
     (end,) = merged.find_nodes(op="output")
@@ -218,14 +230,27 @@ def executed_graph(forward: Any, backward: Any, returned: int, name: str = "exec
 
 def merged_graph(graph: Any) -> Any:
     """Return a copy without dead and without repeated ops, as torch's partitioner takes it."""
-    import copy
-
     from torch._functorch import config
     from torch._functorch.compile_utils import fx_graph_cse
 
-    bare = copy.deepcopy(graph)
+    bare = copied(graph)
     bare.eliminate_dead_code()
     return fx_graph_cse(bare) if config.cse else bare
+
+
+def copied(module: Any) -> Any:
+    """Return a copy of a graph or its module, without the warnings of torch about its own trees."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return copy.deepcopy(module)
+
+
+def is_symbolic(value: Any) -> bool:
+    """Return whether a value is a symbolic size, or a tensor with one."""
+    from torch import SymInt, Tensor
+
+    sizes = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
+    return any(isinstance(size, SymInt) for size in sizes)
 
 
 def is_tangent(node: Any) -> bool:

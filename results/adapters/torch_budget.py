@@ -23,7 +23,6 @@ Tried with torch 2.13.0. Source: ``pytorch/pytorch:torch/_functorch/partitioners
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import time
 import warnings
@@ -40,7 +39,7 @@ from ...models.problems.peak import Peak
 from ...models.problems.recompute import Recompute
 from ...models.units import exact_bytes
 from ...solvers.solve import solve
-from .joint_graph import JointGraph, executed_graph, forward_outputs, joint_graph
+from .joint_graph import JointGraph, copied, executed_graph, forward_outputs, joint_graph
 from .saved_sets import SavedSet, SavedSets
 from .torch_compile import graph_name
 
@@ -215,7 +214,8 @@ def budget(memory: int | str, *, time_limit: float = 10.0, seed: int = 0) -> Bud
     >>> from lowtide.adapters import torch_budget
     >>> limit = torch_budget.budget("1MiB", time_limit=2)
     >>> module = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.GELU(), torch.nn.Linear(64, 1))
-    >>> with torch._functorch.config.patch(joint_custom_pass=limit.joint_pass):
+    >>> from torch._functorch import config
+    >>> with config.patch(joint_custom_pass=limit.joint_pass):
     ...     step = torch.compile(module, backend="aot_eager_decomp_partition")
     ...     step(torch.zeros(32, 8)).sum().backward()
     >>> limit.reports[0].peak <= 2**20
@@ -279,7 +279,7 @@ def partitioned(module: Any, marks: Marks) -> tuple[Any, Any, int]:
     from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTInput
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-    trial = copy.deepcopy(module)
+    trial = copied(module)
     apply_marks(trial, marks)
     (end,) = trial.graph.find_nodes(op="output")
     returned = forward_outputs(end)

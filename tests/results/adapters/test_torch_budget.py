@@ -129,13 +129,25 @@ def test_an_impossible_memory_is_named(joint: Any) -> None:
     assert report.peak > report.memory
 
 
+def test_symbolic_shapes_are_refused() -> None:
+    from torch._functorch import config
+
+    torch._dynamo.reset()
+    limit, module = torch_budget.budget("1GiB", time_limit=3), torch.nn.Linear(8, 4)
+    with config.patch(joint_custom_pass=limit.joint_pass):
+        step = torch.compile(module, backend=BACKEND, dynamic=True)
+        with pytest.raises(Exception, match=r"found symbolic shapes, expected fixed ones; torch\.compile"):
+            step(torch.zeros(32, 8))
+
+
 @pytest.mark.slow(reason="torch.compile builds kernels")
 def test_inductor_takes_the_pass() -> None:
     from torch._inductor import config
 
+    torch._dynamo.reset()
     limit = torch_budget.budget("1GiB", time_limit=3)
     module = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.GELU(), torch.nn.Linear(64, 1))
-    with config.patch(joint_custom_post_pass=limit):
+    with config.patch(joint_custom_post_pass=limit, force_disable_caches=True):
         loss = torch.compile(module)(torch.zeros(32, 8)).sum()
         loss.backward()
     (report,) = limit.reports
