@@ -253,10 +253,12 @@ class SavedSets:
         deadline
             Of ``time.monotonic``.
         """
-        best = min(
-            (self._descended(self.partition(x), deadline) for x in (self.boundary(), *starts)),
-            key=lambda x: x.rank,
-        )
+        begun = sorted({self.partition(x) for x in (self.boundary(), *starts)}, key=lambda x: x.rank)
+        best = begun[0]
+        for k, start in enumerate(begun):
+            left = max(0.0, deadline - time.monotonic())
+            other = self._descended(start, time.monotonic() + left / (len(begun) - k + 1))
+            best = min(best, other, key=lambda x: x.rank)
         rng, idle = random.Random(seed), 0
         early = sorted(t for t in self._maker if self._is_early(t))
         while idle < _ROUNDS and best.again and time.monotonic() < deadline:

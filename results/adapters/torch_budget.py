@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ Marks = Mapping[str, bool]
 """Name of a node that does not depend on tangents -> whether backward runs it. Others are left to torch."""
 
 
-STARTS = (0.0, 0.25, 0.5)
+STARTS = (0.0, 0.25, 0.5, 0.75)
 """Values of ``activation_memory_budget`` whose saved sets the search starts from; a partition each."""
 
 
@@ -121,18 +121,28 @@ class Budget:
 
     def _mark(self, module: Any) -> None:
         joint = joint_graph(module.graph, graph_name())
-        planned, bound, status = self._planned(joint, module)
-        tried: list[tuple[tuple[int, int, int], Marks, TruePeak]] = []
-        for marks in ({}, *(marks_of(joint, x, wide) for wide, x in planned.items())):
-            result = true_peak(module, marks)
-            tried.append(((max(0, result.peak - self.memory), result.time_ns, result.peak), marks, result))
-        _, marks, taken = min(tried, key=lambda row: row[0])
+        theirs = torch_partitions(module, joint)
+        planned, bound, status = self._planned(joint, [saved for _, saved in theirs])
+        again = min((taken for taken, _ in theirs), key=self._rank).again
+        tried: list[tuple[Marks, TruePeak]] = []
+        for marks in (
+            {},
+            marks_like(joint, again),
+            *(marks_of(joint, x, wide) for wide, x in planned.items()),
+        ):
+            tried.append((marks, true_peak(module, marks)))
+        marks, taken = min(tried, key=lambda row: self._rank(row[1]))
         apply_marks(module, marks)
         self._report(joint, taken, bound, status)
 
-    def _planned(self, joint: JointGraph, module: Any) -> tuple[dict[bool, SavedSet], int | None, str]:
+    def _rank(self, taken: TruePeak) -> tuple[int, int, int]:
+        """Return what makes one partition better than another: the memory first, then time, then peak."""
+        return max(0, taken.peak - self.memory), taken.time_ns, taken.peak
+
+    def _planned(
+        self, joint: JointGraph, starts: list[frozenset[int]]
+    ) -> tuple[dict[bool, SavedSet], int | None, str]:
         """Return partitions to try, `wide` or not, the bound on the time, the status of the question."""
-        theirs = [saved_by_torch(module, joint, share) for share in STARTS]
         deadline = time.monotonic() + self.time_limit
         problem = Recompute(joint.graph, memory=self.memory)
         result = solve(problem, time_limit=self.time_limit / 3, seed=self.seed, threads=1)
@@ -142,9 +152,9 @@ class Budget:
         planned = {}
         for k, wide in enumerate((True, False)):
             sets = SavedSets(joint.graph, self.memory, fixed, wide, joint.views)
-            starts = theirs if result.plan is None else [*theirs, sets.of_plan(result.plan)]
+            own = [] if result.plan is None else [sets.of_plan(result.plan)]
             left = max(0.0, deadline - time.monotonic())
-            planned[wide] = sets.best(starts, time.monotonic() + left / (2 - k), self.seed)
+            planned[wide] = sets.best([*starts, *own], time.monotonic() + left / (2 - k), self.seed)
         return planned, result.bound, str(result.status)
 
     def _report(self, joint: JointGraph, taken: TruePeak, bound: int | None, status: str) -> None:
@@ -174,7 +184,9 @@ class Budget:
     ) -> tuple[list[int], list[int]]:
         """Return the candidates to save and those to compute again, as the best partition has them."""
         joint = joint_graph(graph, graph_name())
-        planned, bound, status = self._planned(joint, graph.owning_module)
+        planned, bound, status = self._planned(
+            joint, [saved for _, saved in torch_partitions(graph.owning_module, joint)]
+        )
         best = min(planned.values(), key=lambda x: x.rank)
         names = {joint.sources[i].name for i in best.again}
         nbytes = sum(joint.graph.tensors[t].nbytes for t in best.saved)
@@ -263,7 +275,10 @@ def true_peak(module: Any, marks: Marks) -> TruePeak:
     marks
         Added to those that the module has.
     """
-    forward, backward, returned = partitioned(module, marks)
+    return _taken(*partitioned(module, marks))
+
+
+def _taken(forward: Any, backward: Any, returned: int) -> TruePeak:
     graph = executed_graph(forward, backward, returned)
     both = {op.name for op in graph.ops}
     return TruePeak(
@@ -292,15 +307,19 @@ def partitioned(module: Any, marks: Marks) -> tuple[Any, Any, int]:
     return forward.graph, backward.graph, returned
 
 
-def saved_by_torch(module: Any, joint: JointGraph, share: float) -> frozenset[int]:
-    """Return the tensors of a joint graph that torch saves with a budget of its own."""
+def torch_partitions(module: Any, joint: JointGraph) -> list[tuple[TruePeak, frozenset[int]]]:
+    """Return what torch makes with budgets of its own (`STARTS`), and the tensors that forward saves."""
     from torch._functorch import config
 
-    with config.patch(activation_memory_budget=share, activation_memory_budget_solver="greedy"):
-        forward, _, returned = partitioned(module, {})
-    (end,) = forward.find_nodes(op="output")
-    saved = {node.name for node in end.args[0][returned:]}
-    return frozenset(t for t, nodes in enumerate(joint.nodes) if any(node.name in saved for node in nodes))
+    partitions = []
+    for share in STARTS:
+        with config.patch(activation_memory_budget=share, activation_memory_budget_solver="greedy"):
+            forward, backward, returned = partitioned(module, {})
+        (end,) = forward.find_nodes(op="output")
+        names = {node.name for node in end.args[0][returned:]}
+        saved = [t for t, nodes in enumerate(joint.nodes) if any(node.name in names for node in nodes)]
+        partitions.append((_taken(forward, backward, returned), frozenset(saved)))
+    return partitions
 
 
 def saved_bytes(forward: Any, returned: int) -> int:
@@ -324,10 +343,21 @@ def marks_of(joint: JointGraph, chosen: SavedSet, wide: bool) -> Marks:
         Torch may also choose where ops run that only backward needs; otherwise backward runs them.
     """
     sets = SavedSets(joint.graph, 0)
-    backward = chosen.again if wide else chosen.again | (sets.early - sets.forward)
+    if wide:
+        return _marks(joint, chosen.again, sets.forward)
+    return _marks(joint, chosen.again | (sets.early - sets.forward), sets.early)
+
+
+def marks_like(joint: JointGraph, again: Collection[str]) -> Marks:
+    """Return the marks that make torch run these nodes of forward again, and no others."""
+    chosen = frozenset(i for i, node in enumerate(joint.sources) if node is not None and node.name in again)
+    return _marks(joint, chosen, SavedSets(joint.graph, 0).forward)
+
+
+def _marks(joint: JointGraph, backward: Collection[int], ops: Iterable[int]) -> Marks:
     return {
         joint.sources[i].name: i in backward
-        for i in sorted(sets.forward if wide else sets.early)
+        for i in sorted(ops)
         if is_operator(joint.sources[i]) and "recompute" not in joint.sources[i].meta
     }
 

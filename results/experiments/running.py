@@ -172,11 +172,10 @@ def peer_is_there(package: str) -> None:
 
 def from_folder(spec: str, folder: Path) -> str:
     """Return a specification as a table in a folder has it: paths of files count from there."""
-    spec = spec.replace(f"{folder}{os.sep}", "")  # of a machine
     parsed = parse_spec(spec)
-    if parsed.scheme not in ("path", "native"):
-        return spec
-    return str(replace(parsed, name=os.path.relpath(os.path.abspath(parsed.name), folder)))
+    if parsed.scheme in ("path", "native"):
+        spec = str(replace(parsed, name=os.path.relpath(os.path.abspath(parsed.name), folder)))
+    return spec.replace(f"{folder}{os.sep}", "")  # of a machine
 
 
 def two_tiers(
