@@ -162,7 +162,7 @@ def _order_pass(version: str, time_limit: float, seed: int) -> OrderPass:
     return order_pass(time_limit=time_limit, seed=seed)
 
 
-class Planning(NamedTuple):
+class KernelGraph(NamedTuple):
     """What inductor knows of the memory of the graph that it compiles.
 
     Attributes
@@ -186,7 +186,7 @@ class Planning(NamedTuple):
         return int(memory.estimate_peak_memory(order, self.inputs, self.outputs)[0])
 
 
-def planned(nodes: Sequence[Any]) -> Planning:
+def planned(nodes: Sequence[Any]) -> KernelGraph:
     """Give every node and buffer inductor's planning information (``mpi_node``, ``mpi_buffer``)."""
     from torch._inductor import memory
     from torch._inductor.virtualized import V
@@ -196,7 +196,7 @@ def planned(nodes: Sequence[Any]) -> Planning:
     given, inputs = memory.prepare_planning_info(
         nodes, scheduler.name_to_buf, scheduler.name_to_fused_node, OrderedSet(V.graph.graph_inputs), outputs
     )
-    return Planning(int(given), inputs, outputs)
+    return KernelGraph(int(given), inputs, outputs)
 
 
 def scheduled_graph(nodes: Sequence[Any]) -> Graph:
