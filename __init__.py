@@ -17,10 +17,12 @@ from ._version import __version__
 from .instances.formats.networkx_graph import from_networkx, to_networkx
 from .instances.load import load
 from .instances.load_buffers import load_buffers
+from .instances.load_network import load_network
 from .instances.load_plan import load_plan
 from .instances.machines import load_machine
 from .instances.save import save
 from .models.buffers import Buffer, Buffers, Gap
+from .models.cost_network import CostNetwork, Strategies
 from .models.derived.stages import Stage, pipeline_graph
 from .models.errors import (
     BackendUnavailable,
@@ -47,6 +49,7 @@ from .models.problems.peak import Peak
 from .models.problems.pipeline import Pipeline
 from .models.problems.placement import Placement
 from .models.problems.recompute import Compute, Discard, Recompute, Transfer
+from .models.problems.sharding import Sharding
 from .models.problems.stream_answers import Stages, StreamOrder
 from .models.problems.streams import Streams
 from .models.problems.trade_off import TradeOff, TradeOffPoint
@@ -85,6 +88,7 @@ __all__ = [
     "Compute",
     "Contention",
     "Copy",
+    "CostNetwork",
     "Discard",
     "Distributed",
     "DistributedSchedule",
@@ -119,10 +123,12 @@ __all__ = [
     "Result",
     "Run",
     "Send",
+    "Sharding",
     "Split",
     "Stage",
     "Stages",
     "Status",
+    "Strategies",
     "StreamOrder",
     "Streams",
     "Tensor",
@@ -145,6 +151,7 @@ __all__ = [
     "load",
     "load_buffers",
     "load_machine",
+    "load_network",
     "load_plan",
     "pipeline_graph",
     "plot",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DELAY = 2.0
 """Seconds before anything is shown: most commands end sooner."""
-_VALUE = re.compile(r"\b(incumbent|bound) (\d+)(?: (bytes|ns)\b)?")
+_VALUE = re.compile(r"\b(incumbent|bound) (\d+)(?: (bytes|ns|units)\b)?")
 _PAUSE = 1.0
 """Seconds between two plain lines of the progress of a solve."""
 

@@ -14,6 +14,7 @@ from ..models.files import read_text
 if TYPE_CHECKING:
     from ..instances import Allocation
     from ..models.buffers import Buffers
+    from ..models.cost_network import CostNetwork, Strategies
     from ..models.graph import Graph
     from ..models.plan import Plan
     from ..models.result import Result
@@ -84,6 +85,50 @@ def read_allocation_and_buffers(path: str, spec: str | None) -> tuple[Allocation
     buffers = load_buffers(source)
     allocation.check(buffers, path)
     return allocation, buffers
+
+
+def read_strategies_and_network(path: str, spec: str | None) -> tuple[Strategies, CostNetwork] | None:
+    """Return the strategies of a file and their network; None if the file holds something else.
+
+    Parameters
+    ----------
+    path
+        Strategies in the native format, or the contest's list alone.
+    spec
+        The network, instead of the one that the file names.
+
+    Raises
+    ------
+    InstanceError
+        If one of them is bad input, or the network is not the one that the strategies were made for.
+    UsageError
+        If neither the file nor the caller names the network.
+    """
+    from ..instances import load_network, parse_spec
+    from ..instances.formats.native_strategies import strategies_from_dict
+    from ..instances.formats.strict_json import is_int_list, parse_json, read_bytes
+    from ..models.cost_network import Strategies
+
+    if parse_spec(path).scheme != "path" or not path.endswith((".json", ".json.gz")):
+        return None
+    data = parse_json(read_bytes(path), path)
+    if is_int_list(data):
+        strategies = Strategies(choice=tuple(data))
+    elif isinstance(data, dict) and data.get("format") == "lowtide/strategies":
+        strategies = strategies_from_dict(data, path, folder=os.path.dirname(path))
+    else:
+        return None
+    source = strategies.network_source if spec is None else spec
+    if source is None:
+        raise UsageError(
+            f"{path}: found strategies without the source of their network, expected --graph SPEC"
+        )
+    network = load_network(source)
+    if strategies.network_sha256 not in (None, network.sha256):
+        raise InstanceError(
+            f"{path}, network, sha256: found {strategies.network_sha256}, expected {network.sha256}"
+        )
+    return strategies, network
 
 
 class Record(NamedTuple):

@@ -45,9 +45,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "item",
-        metavar="PLAN|ALLOCATION|GRAPH",
+        metavar="PLAN|ALLOCATION|STRATEGIES|GRAPH",
         nargs="?",
-        help="a plan or an allocation; with --order, a graph; with --certificate it may be absent",
+        help="a plan, an allocation or strategies; with --order, a graph; may be absent with --certificate",
     )
     parser.add_argument(
         "--certificate",
@@ -66,7 +66,11 @@ def add_parser(subparsers: Subparsers) -> None:
         "may start in every tier (default: what the plan says that its question allowed; if it says nothing, "
         "inputs in the last tier)",
     )
-    parser.add_argument("--graph", metavar="SPEC", help="the plan's graph, instead of the source it names")
+    parser.add_argument(
+        "--graph",
+        metavar="SPEC",
+        help="the plan's graph or the strategies' network, instead of the source it names",
+    )
     parser.add_argument(
         "--buffers", metavar="SPEC", help="the allocation's buffers, instead of those that it names"
     )
@@ -80,8 +84,13 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import load
     from ..models.errors import UsageError
     from ..models.plan import Plan
-    from . import certificates, verify_allocation
-    from .sources import read_allocation_and_buffers, read_order, read_plan_and_graph
+    from . import certificates, verify_allocation, verify_strategies
+    from .sources import (
+        read_allocation_and_buffers,
+        read_order,
+        read_plan_and_graph,
+        read_strategies_and_network,
+    )
 
     if args.certificate is not None:
         return certificates.run_verify(args)
@@ -94,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
             if getattr(args, flag):
                 raise UsageError(f"verify: found --{flag} with an allocation, expected it with a plan")
         return verify_allocation.run(args, *pair)
+    if args.order is None and (read := read_strategies_and_network(args.item, args.graph)):
+        return verify_strategies.run(args, *read)
     if args.buffers is not None:
         raise UsageError("verify: found --buffers without an allocation, expected --graph")
     plan: Plan | None

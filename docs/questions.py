@@ -152,6 +152,20 @@ def hybrid() -> str:
     )  # fmt: skip
 
 
+def sharding() -> str:
+    """Three ops, each with one of its strategies chosen, costs between them, and usage below a limit."""
+    rows = ((30, 1), (90, 0), (150, 2))
+    return (
+        "".join(line(((x + 17, 30), (x + 43, 30))) for x in (30, 90))
+        + "".join(
+            box(x - 14, 4 + 18 * s, 28, 14, ORANGE if s == chosen else BLUE) for x, chosen in rows for s in range(3)
+        )
+        + text(60, 24, "+ 4", size=9) + text(120, 24, "+ 1", size=9)
+        + line(((16, 72), (184, 72)), dash=True) + text(184, 69, "limit", "end", 9)
+        + box(16, 90, 54, 12, GREEN) + box(70, 78, 60, 24, GREEN) + box(130, 86, 54, 16, GREEN)
+    )  # fmt: skip
+
+
 def pipeline() -> str:
     """Three micro-batches on three devices: forward, backward, gradients of weights."""
     rows, colours = ("FFF..BWBWBW", ".FF.BFBWBWW", "..FBFBFBWWW"), {"F": RED, "B": BLUE, "W": GREEN}
@@ -178,6 +192,7 @@ QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
     "pipeline": (pipeline, "which micro-batch runs when?"),
     "partition": (partition, "which layers on which device?"),
     "hybrid": (hybrid, "how many devices for each stage?"),
+    "sharding": (sharding, "how is each op split?"),
     "recompute": (recompute, "which ops run again?"),
     "minio": (minio, "what is written to a storage?"),
 }

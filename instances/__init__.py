@@ -12,6 +12,7 @@ from .formats.native_plan import plan_from_dict, read_plan, write_plan
 from .formats.networkx_graph import from_networkx, to_networkx
 from .load import list_instances, load
 from .load_buffers import LoadedBuffers, load_buffers, load_buffers_and_plan
+from .load_network import load_network
 from .load_plan import graph_of_plan, load_plan
 from .machines import load_machine, machine_names
 from .problems import load_problem
@@ -37,6 +38,7 @@ __all__ = [
     "load_buffers",
     "load_buffers_and_plan",
     "load_machine",
+    "load_network",
     "load_plan",
     "load_problem",
     "machine_from_dict",

@@ -1,4 +1,4 @@
-"""What results are kept as: a plan, an allocation, or buffers with their offsets as CSV."""
+"""What results are kept as: a plan, an allocation, buffers with their offsets as CSV, or strategies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import zlib
 from dataclasses import replace
 
+from ..models.cost_network import Strategies
 from ..models.errors import InstanceError, UsageError
 from ..models.plan import Plan, PlanClaim
 from ..models.problems import PROBLEMS
@@ -18,6 +19,7 @@ from .formats.ios_schedule import is_schedule, stages_of
 from .formats.minimalloc_csv import read_csv, write_csv
 from .formats.native_allocation import Allocation, allocation_from_dict, write_allocation
 from .formats.native_plan import plan_from_dict, write_plan
+from .formats.native_strategies import strategies_from_dict, write_strategies
 from .formats.strict_json import parse_json, read_bytes, show
 
 
@@ -28,7 +30,7 @@ def is_csv(path: str | os.PathLike[str]) -> bool:
 
 
 def is_answer(spec: str) -> bool:
-    """Return whether a specification is the path of a plan or an allocation of ours, by its first bytes."""
+    """Return whether a specification is the path of an answer of ours, by its first bytes."""
     if not spec.endswith((".json", ".json.gz")):
         return False
     try:
@@ -36,16 +38,16 @@ def is_answer(spec: str) -> bool:
             head = file.read(1024)
     except (OSError, EOFError, ValueError, zlib.error):
         return False  # whoever reads it says what is wrong
-    return re.search(rb'"format"\s*:\s*"lowtide/(plan|allocation)"', head) is not None
+    return re.search(rb'"format"\s*:\s*"lowtide/(plan|allocation|strategies)"', head) is not None
 
 
-def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation:
-    """Return the plan or the allocation of a file; of a CSV, its offset column.
+def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation | Strategies:
+    """Return the plan, the allocation or the strategies of a file; of a CSV, its offset column.
 
     Raises
     ------
     InstanceError
-        If the file is neither, or not exactly of its format; if the CSV lacks an offset.
+        If the file is none of them, or not exactly of its format; if the CSV lacks an offset.
     """
     where = os.fspath(path)
     if is_csv(path):
@@ -61,7 +63,7 @@ def read_answer(path: str | os.PathLike[str]) -> Plan | Allocation:
 
 
 def read_hint(path: str | os.PathLike[str], problem: Problem) -> object:
-    """Return what a file has to say as a hint: a plan, offsets, or the stages of a schedule of IOS.
+    """Return what a file has to say as a hint: a plan, offsets, strategies, or stages of a schedule of IOS.
 
     Raises
     ------
@@ -76,15 +78,18 @@ def read_hint(path: str | os.PathLike[str], problem: Problem) -> object:
     return known.offsets if isinstance(known, Allocation) else known
 
 
-def answer_from_dict(data: object, where: str) -> Plan | Allocation:
-    """Return the plan or the allocation of a native JSON object that was read `where`."""
+def answer_from_dict(data: object, where: str) -> Plan | Allocation | Strategies:
+    """Return the plan, the allocation or the strategies of a native JSON object that was read `where`."""
     folder = os.path.dirname(where)
     kind = data.get("format") if isinstance(data, dict) else None
     if kind == "lowtide/allocation":
         return allocation_from_dict(data, where, folder=folder)
+    if kind == "lowtide/strategies":
+        return strategies_from_dict(data, where, folder=folder)
     if isinstance(kind, str) and kind not in ("lowtide/plan",):
         raise InstanceError(
-            f'{where}: format: found {show(kind)}, expected "lowtide/plan" or "lowtide/allocation"'
+            f'{where}: format: found {show(kind)}, expected "lowtide/plan", "lowtide/allocation" or '
+            '"lowtide/strategies"'
         )
     return plan_from_dict(data, where, folder=folder)
 
@@ -99,12 +104,12 @@ def check_ending(problem: str, path: str | os.PathLike[str]) -> None:
 
 
 def write_answer(result: Result, path: str | os.PathLike[str], *, source: str | None = None) -> None:
-    """Write the plan of a result, the allocation in it; without a plan, the allocation.
+    """Write the plan of a result, the allocation in it; without a plan, the allocation or the strategies.
 
     Parameters
     ----------
     result
-        One with a plan or an allocation.
+        One with a plan, an allocation or strategies.
     path
         Of a CSV for buffers with their offsets, else ``.json`` or ``.json.gz``.
     source
@@ -117,6 +122,10 @@ def write_answer(result: Result, path: str | os.PathLike[str], *, source: str | 
         If the path cannot be written.
     """
     check_ending(result.problem, path)
+    if result.strategies is not None:
+        kept = result.strategies
+        write_strategies(kept if source is None else replace(kept, network_source=source), path)
+        return
     if result.allocation is None:
         plan = _claimed(result)
         write_plan(plan if source is None else replace(plan, graph_source=source), path)
@@ -127,8 +136,8 @@ def write_answer(result: Result, path: str | os.PathLike[str], *, source: str | 
     elif result.plan is not None and source is None:
         write_plan(_claimed(result), path)
     else:
-        found = Allocation.of(result.buffers, result.allocation)
-        write_allocation(found if source is None else replace(found, buffers_source=source), path)
+        placed = Allocation.of(result.buffers, result.allocation)
+        write_allocation(placed if source is None else replace(placed, buffers_source=source), path)
 
 
 def _claimed(result: Result) -> Plan:

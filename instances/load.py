@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..models.derived.merging import merge_ops, sets_of
 from ..models.errors import InstanceError
 from ..models.graph import Graph
+from .catalogue import ASKED
 from .drawn_sizes import with_drawn_sizes
 from .durations import device_of, on_device
 from .formats import BUFFER_SCHEMES, SCHEMES, format_of, format_within, known_endings
@@ -197,7 +198,8 @@ def _load(parsed: Spec, given: Mapping[str, object]) -> Graph:
         raise _no_format(parsed.name)
     values = given if chosen.checks else typed_options(given, chosen.parameters, str(parsed))
     graph = chosen.reader(parsed.name, **values)
-    assert isinstance(graph, Graph)
+    if not isinstance(graph, Graph):
+        raise InstanceError(f"{parsed.name}: found a network, expected a graph ({ASKED})")
     return graph
 
 

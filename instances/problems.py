@@ -21,6 +21,7 @@ from .durations import OfQuestion
 from .formats.strict_json import nearest
 from .load import load
 from .load_buffers import load_buffers_and_plan
+from .load_network import load_network
 from .machines import load_machine
 from .options import typed_option
 from .spec import Spec, parse_spec
@@ -44,9 +45,9 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
     name
         Of the problem, as ``lowtide list problems`` shows it, or its class.
     spec, options
-        What `load` takes (of `offsets`, `load_buffers`), and besides it the parameters of the problem
-        (`Problem.parameters`), in the specification or as keywords. What is in bytes may be a share of the
-        peak of the graph's reference order, as in ``memory="50%"``.
+        What `load` takes (of `offsets`, `load_buffers`; of `sharding`, `load_network`), and besides it the
+        parameters of the problem (`Problem.parameters`), in the specification or as keywords. What is in
+        bytes may be a share of the peak of the graph's reference order, as in ``memory="50%"``.
 
     Raises
     ------
@@ -71,6 +72,8 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
         raise UsageError(f"problem: found {name!r}, {nearest(str(name), PROBLEMS)}")
     if kind.about == "buffers":
         return _of_buffers(kind, spec, options)
+    if kind.about == "network":
+        return kind.of(load_network(spec, **options))
     parsed = parse_spec(spec)
     given: dict[str, object] = {**parsed.options, **options}
     for key, parameter in kind.parameters.items():  # a limit of None is none; else None is nothing

@@ -12,10 +12,12 @@ from .units import exact_value, format_gap
 
 if TYPE_CHECKING:
     from .buffers import Buffers
+    from .cost_network import Strategies
     from .fact import Fact
     from .graph import Graph
     from .plan import Plan
     from .verifier.allocation import AllocationVerdict
+    from .verifier.sharding import ShardingVerdict
     from .verifier.verdict import Verification
 
 
@@ -139,6 +141,8 @@ class Result:
         Offset by buffer id, of problem `offsets`.
     edges
         Pairs of ops, of problem `memory-edges`: the first must end before the second starts.
+    strategies
+        A strategy of each node, of problem `sharding`.
     certificate
         What became of the certificate of the bound, if one was asked for: ``path`` (None if none was
         written), ``kind``, ``bytes``, ``checked``, ``detail``; or None.
@@ -160,6 +164,7 @@ class Result:
     plan: Plan | None = None
     allocation: Mapping[str, int] | None = field(default=None, repr=False)
     edges: tuple[tuple[int, int], ...] | None = field(default=None, repr=False)
+    strategies: Strategies | None = field(default=None, repr=False)
     detail: str = ""
     facts: Mapping[str, int] = field(default_factory=dict)
     about: tuple[Fact, ...] = ()
@@ -169,7 +174,7 @@ class Result:
     certificate: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     constrained: bool = False
-    verification: Verification | AllocationVerdict | None = field(default=None, repr=False)
+    verification: Verification | AllocationVerdict | ShardingVerdict | None = field(default=None, repr=False)
     graph: Graph | None = field(default=None, repr=False)
     buffers: Buffers | None = field(default=None, repr=False)
     _repr_html_: ClassVar[Callable[[Any], str]]

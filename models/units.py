@@ -155,7 +155,7 @@ def exact_value(value: int, unit: str) -> str:
     """
     if unit == "bytes":
         return exact_bytes(value)
-    return f"{value:,} {unit}" + (f" ({format_duration(value)})" if value >= 1000 else "")
+    return f"{value:,} {unit}" + (f" ({format_duration(value)})" if unit == "ns" and value >= 1000 else "")
 
 
 def format_gap(gap: float | None) -> str:

@@ -77,7 +77,7 @@ def result_html(result: Result) -> str:
         rows.append(("durations", escape(result.durations)))
     rows.append(("seconds", ", ".join(f"{escape(k)} {v:.2f}" for k, v in result.seconds.items())))
     picture = ""
-    if picture_of(result) != "profile":
+    if picture_of(result) not in ("", "profile"):
         picture = _image(result)
     elif result.plan is not None and result.graph is not None:
         picture = profile_svg(result.graph, result.plan, result.bound)

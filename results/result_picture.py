@@ -61,6 +61,8 @@ def plot_result(result: Result, kind: str | None = None, **options: Any) -> Any:
     from . import plot
 
     chosen = kind or picture_of(result)
+    if not PROBLEMS[result.problem].picture:
+        raise UsageError(f"plot: found a result of {result.problem}, expected one of a problem with pictures")
     if chosen not in KINDS:
         raise UsageError(f"plot: found kind {kind!r}, expected one of {', '.join(KINDS)}")
     return getattr(plot, chosen)(result, **options)

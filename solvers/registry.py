@@ -40,6 +40,7 @@ from .pipeline.methods import ROOM as PIPELINE
 from .placement.methods import ROOM as PLACEMENT
 from .recompute.methods import ROOM as RECOMPUTE
 from .room import Room
+from .sharding.methods import ROOM as SHARDING
 from .streams.methods import ROOM as STREAMS
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ ROOMS: Mapping[str, Room] = {
         PIPELINE,
         PARTITION,
         HYBRID,
+        SHARDING,
     )
 }
 """What each problem brings, by its name."""

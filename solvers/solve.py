@@ -299,9 +299,7 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         proof=context.proof,
         bound_kind=context.bound_kind,
         evidence=context.evidence,
-        plan=None if judgement is None else judgement.plan,
-        allocation=None if judgement is None else judgement.allocation,
-        edges=None if judgement is None else judgement.edges,
+        **_kept(judgement),
         detail=detail,
         facts={**outcome.facts, **_size(context)},
         about=_about(problem, judgement),
@@ -313,6 +311,12 @@ def _judge(problem: Problem, method: Method, context: Context, outcome: Outcome)
         graph=getattr(problem, "graph", None),
         buffers=getattr(problem, "buffers", None),
     )
+
+
+def _kept(judgement: Judgement | None) -> dict[str, Any]:
+    """Return what is kept of an answer, if there is one."""
+    kept = ("plan", "allocation", "edges", "strategies")
+    return {} if judgement is None else {key: getattr(judgement, key) for key in kept}
 
 
 def _about(problem: Problem, judgement: Judgement | None) -> tuple[Fact, ...]:

@@ -110,6 +110,7 @@ LOADED = {
         "catalogue:layers/piper-bert32?processors=16&memory=8GiB&link=25GiB",
         "catalogue:unet-4-train?processors=3&micro=6",
     ),
+    "sharding": ("catalogue:iopddl/example",),
     "recompute": (
         "catalogue:pyramid?memory=4",
         "catalogue:unet-4-train?memory=40MiB",

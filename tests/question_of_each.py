@@ -28,4 +28,20 @@ def problem_of(name: str, graph: lt.Graph) -> Problem:
         return lt.MinIO(graph, peak - 1)
     if name == "pipeline":
         return lt.Pipeline(lt.load(f"gen:stages?p=4&m={len(graph.ops) % 50 + 10}"), objective="span")
+    if name == "sharding":
+        return lt.Sharding(network_of(graph))
     return ROOMS[name].problem.of(graph)
+
+
+def network_of(graph: lt.Graph) -> lt.CostNetwork:
+    """Return a network with two strategies of each op, the dearer one of half the memory."""
+    of_ops = [sum(graph.tensors[t].nbytes for t in op.writes) + 2 for op in graph.ops]
+    return lt.CostNetwork(
+        intervals=tuple((i, i + 2) for i in range(len(of_ops))),
+        costs=tuple((1, 2 + i % 3) for i in range(len(of_ops))),
+        usages=tuple((used, used // 2) for used in of_ops),
+        edges=tuple((i, i + 1) for i in range(len(of_ops) - 1)),
+        matrices=((0, 1, 1, 0),) * (len(of_ops) - 1),
+        limit=2 * max(of_ops),
+        name=graph.name,
+    )

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...models.buffers import Buffers
+from ...models.cost_network import CostNetwork
 from ...models.errors import InstanceError
 from ...models.graph import Graph
 from ...models.work import DTYPES
@@ -27,6 +28,9 @@ from ..options import Parameter
 from ..spec import parse_spec
 
 T = TypeVar("T")
+
+ASKED = "lowtide solve sharding takes it"
+"""What to do with a network where a graph is expected."""
 
 PARAMETERS = {"dtype": Parameter("", "data type of values and arithmetic", choices=tuple(DTYPES))}
 
@@ -50,11 +54,11 @@ class Entry:
     name, description
         As ``lowtide list instances`` shows them.
     sha256
-        Of the graph or of the buffers; the loader checks it.
+        Of the graph, the buffers or the network; the loader checks it.
     spec, file
         One of them: the generator's specification, or the file in this folder.
     format
-        Of the file of a graph: a scheme of `lowtide.instances.load`.
+        Of the file of a graph or a network: a scheme of `lowtide.instances.load`.
     peak
         What is known for the question `peak`.
     """
@@ -71,6 +75,11 @@ class Entry:
     def is_buffers(self) -> bool:
         """Whether it is a set of buffers; a graph otherwise."""
         return self.file is not None and self.file.endswith(".csv")
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is a network of costs."""
+        return self.format == "iopddl"
 
 
 @cache
@@ -102,6 +111,8 @@ def load_entry(name: str, *, dtype: str = "") -> Graph:
     entry = _entry(name)
     if entry.is_buffers:
         raise InstanceError(f"instance 'catalogue:{name}': found a set of buffers, expected a graph")
+    if entry.is_network:
+        raise InstanceError(f"instance 'catalogue:{name}': found a network, expected a graph ({ASKED})")
     if entry.spec is None:
         graph: Graph = _read(entry, SCHEMES[entry.format].reader)
     else:
@@ -159,6 +170,25 @@ def load_buffers_entry(name: str) -> Buffers:
     buffers = _read(entry, read_csv)
     _check(entry, buffers.sha256)
     return buffers
+
+
+def load_network_entry(name: str) -> CostNetwork:
+    """Return a bundled network.
+
+    Raises
+    ------
+    InstanceError
+        If there is none of that name, it is something else, or its hash is not the one that the catalogue
+        states.
+    """
+    from ..formats.iopddl import read_iopddl
+
+    entry = _entry(name)
+    if not entry.is_network:
+        raise InstanceError(f"instance 'catalogue:{name}': found no network, expected one, as iopddl/example")
+    network = replace(_read(entry, read_iopddl), source=f"catalogue:{name}")
+    _check(entry, network.sha256)
+    return network
 
 
 def _entry(name: str) -> Entry:

@@ -109,6 +109,11 @@ FORMATS = (
     Format(name="hyperdag", read="formats.hyperdag:read_hyperdag", endings=(".hdag",)),
     Format(name="tree", read="formats.tree_file:read_tree", endings=(".tree", ".nf")),
     Format(name="wfcommons", read="formats.wfcommons:read_wfcommons", keys=frozenset({"workflow"})),
+    Format(
+        name="iopddl",
+        read="formats.iopddl:read_iopddl",
+        keys=frozenset({"problem"}),
+    ),
     Format(name="g10", read="formats.g10_statistics:read_g10"),
     Format(name="catalogue", read="catalogue:load_entry", is_file=False),
     Format(name="gen", read="generators:generate", is_file=False, checks=True),

@@ -14,6 +14,7 @@ from .pipeline import Pipeline
 from .placement import Placement
 from .problem import Problem
 from .recompute import Recompute
+from .sharding import Sharding
 from .streams import Streams
 
 PROBLEMS: dict[str, type[Problem]] = {
@@ -33,6 +34,7 @@ PROBLEMS: dict[str, type[Problem]] = {
         Pipeline,
         Partition,
         Hybrid,
+        Sharding,
     )
 }
 """Every problem of the suite by its CLI name."""

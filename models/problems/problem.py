@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from ..cost_network import Strategies
 from ..fact import Fact
 from ..flow_proof import ParallelSetting
 from ..graph import Graph
@@ -22,6 +23,7 @@ from ..plan import Plan
 from ..setting import ArenaSetting, Setting
 from ..units import exact_bytes
 from ..verifier.allocation import AllocationVerdict
+from ..verifier.sharding import ShardingVerdict
 from ..verifier.verdict import Verification, Violation
 
 
@@ -38,10 +40,11 @@ class Judgement:
     """
 
     objective: int | None
-    verification: Verification | AllocationVerdict
+    verification: Verification | AllocationVerdict | ShardingVerdict
     plan: Plan | None = None
     allocation: Mapping[str, int] | None = None
     edges: tuple[tuple[int, int], ...] | None = None
+    strategies: Strategies | None = None
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -68,10 +71,10 @@ class Problem(ABC):
     maximize
         Whether more is better; bounds then lie above.
     about, answers
-        What `of` takes: a "graph" or "buffers"; what is kept of an answer: a "plan", an "allocation" or
-        "edges".
+        What `of` takes: a "graph", "buffers" or a "network"; what is kept of an answer: a "plan", an
+        "allocation", "edges" or "strategies".
     picture
-        The function of `lowtide.plot` that draws its answers.
+        The function of `lowtide.plot` that draws its answers; empty: there is none.
     measure, optimum
         What the objective is called where a certificate is confirmed, and what it then says of an answer that
         meets it.
@@ -180,7 +183,7 @@ class Problem(ABC):
         return []
 
 
-def peak_facts(verdict: Verification | AllocationVerdict) -> list[Fact]:
+def peak_facts(verdict: Verification | AllocationVerdict | ShardingVerdict) -> list[Fact]:
     """Return a fact for each tier: the most bytes in it at a time, and where its addresses end, if any."""
     if not isinstance(verdict, Verification):
         return []

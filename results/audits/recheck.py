@@ -10,6 +10,7 @@ from ...instances import Allocation, read_answer, read_certificate
 from ...instances.answers import answer_from_dict
 from ...instances.formats.native_certificate import decode_certificate
 from ...models.certificate import Certificate
+from ...models.cost_network import Strategies
 from ...models.errors import InstanceError, LowtideError
 from ...models.flow_proof import FlowProof, ParallelSetting
 from ...models.plan import Plan
@@ -73,7 +74,7 @@ def recheck(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
     if made_for not in (None, _hash_of(problem, answer)):
         return Recheck(fault=("plan-invalid", f"{claim.plan} is a plan for another instance"))
     if problem.answers != "edges":
-        return _judge(claim, answer if isinstance(answer, Plan) else answer.offsets, problem)
+        return _judge(claim, answer.offsets if isinstance(answer, Allocation) else answer, problem)
     if claim.certificate is None:
         return Recheck(unchecked="the plan has no flow, which a certificate would have")
     certificate = _read_certificate(claim, problem)
@@ -163,14 +164,16 @@ def _read_certificate(claim: Claim, problem: Problem) -> Certificate | Recheck:
     return certificate
 
 
-def _made_for(answer: Plan | Allocation) -> tuple[str | None, str | None]:
-    """Return hash and source of what an answer names: a graph or buffers."""
+def _made_for(answer: Plan | Allocation | Strategies) -> tuple[str | None, str | None]:
+    """Return hash and source of what an answer names: a graph, buffers or a network."""
     if isinstance(answer, Plan):
         return answer.graph_sha256, answer.graph_source
+    if isinstance(answer, Strategies):
+        return answer.network_sha256, answer.network_source
     return answer.buffers_sha256, answer.buffers_source
 
 
-def _hash_of(problem: Problem, answer: Plan | Allocation) -> str:
+def _hash_of(problem: Problem, answer: Plan | Allocation | Strategies) -> str:
     """Return the hash that an answer to the problem names."""
     graph = problem.plan_graph
     return graph.sha256 if isinstance(answer, Plan) and graph is not None else problem.instance.sha256

@@ -274,5 +274,7 @@ def _picture(problem: type[Problem] | None) -> tuple[str, Callable[..., Chart | 
     """Return what is drawn of the best answer to a question, and by whom."""
     if problem is not None and problem.about == "buffers":
         return "allocation", _allocation
+    if problem is not None and not problem.picture:
+        return "picture", None
     of_peak = problem is not None and problem.measure == "peak" and not problem.maximize
     return "memory profile", _memory_profile if of_peak else None

@@ -64,6 +64,7 @@ OWN = {
         "--tensor",
         "--recompute",
     },
+    "sharding": set(),
     "streams": {"--streams", "--contention", "--parts", "--sync-ns", "--memory", "--link"},
 }
 OWN["memory-edges"] = OWN["parallel-memory"]

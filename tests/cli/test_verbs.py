@@ -50,6 +50,7 @@ def test_list_has_problems_methods_and_instances(tmp_path: Path) -> None:
         "pipeline",
         "partition",
         "hybrid",
+        "sharding",
     ]
     assert {"auto", "reference", "greedy"} <= {row["name"] for row in found["methods"]}
     assert "catalogue:diamond" in {row["instance"] for row in found["instances"]}

@@ -27,6 +27,7 @@ from tests.formulations.cases import (
     pipeline,
     placement,
     recompute,
+    sharding,
     streams,
 )
 from tests.formulations.cases.case import NO_ANSWER, Case, Part, Verdict
@@ -44,6 +45,7 @@ PROBLEMS = (
     parallel,
     placement,
     recompute,
+    sharding,
     streams,
 )
 

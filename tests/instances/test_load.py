@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.instances import Spec, list_instances, load, load_buffers, parse_spec, save
+from lowtide.instances import Spec, list_instances, load, load_buffers, load_network, parse_spec, save
 from lowtide.instances.catalogue import is_buffers
 from lowtide.models.errors import InstanceError, UsageError
 from lowtide.models.graph import Accounting
@@ -116,6 +116,8 @@ def test_every_listed_instance_is_known() -> None:
     for spec, _ in rows:
         if spec.startswith("catalogue:") and is_buffers(spec.removeprefix("catalogue:")):
             assert load_buffers(spec).buffers
+        elif spec.startswith("catalogue:iopddl/"):
+            assert load_network(spec).costs
         elif not spec.startswith(("onnx:", "torch:")):
             load(spec)
 

@@ -50,6 +50,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "recompute, machine 'single': found contention 'fluid', expected none",
     ),
     "Partition": (lambda: lt.Partition(WRONG), "partition, graph: found 'spec'"),
+    "Sharding": (lambda: lt.Sharding(WRONG), "sharding, network: found 'spec'"),
     "Hybrid": (lambda: lt.Hybrid(WRONG), "hybrid, graph: found 'spec'"),
     "Hybrid needs": (lambda: lt.Hybrid(GRAPH, needs=((),)), "hybrid, needs: found other numbers of them"),
     "Arena": (lambda: lt.Arena(WRONG), "arena, graph: found 'spec'"),

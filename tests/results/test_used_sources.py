@@ -30,6 +30,7 @@ ASKED = {
     "memory-edges": "gen:layered?layers=3&width=3&seed=1&bound=60",
     "recompute": "gen:backprop-chain?l=4&forward=1&backward=1&accounting=replace&memory=4",
     "minio": "catalogue:harpoon?memory=13",
+    "sharding": "catalogue:iopddl/example",
     "pipeline": "gen:stages?p=2&m=4&memory=2",
 }
 

@@ -21,6 +21,7 @@ SPECS = {
     "partition": "catalogue:diamond?processors=2",
     "streams": "catalogue:diamond?contention=half-serial&parts=2",
     "memory-edges": "catalogue:diamond?bound=1000",
+    "sharding": "catalogue:iopddl/example",
     "placement": "gen:skipchain?n=4,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1",
 }
 

@@ -50,7 +50,7 @@ def test_every_formulation_is_open() -> None:
     assert len(programs) == 3
     assert all("\nENGINE = " in path.read_text("utf-8") for path in programs)
     named = {export.formulation for room in ROOMS.values() for export in room.exports.values()}
-    assert stated == named - {"partition.asked_milp"} | {*STEPS}
+    assert stated == named - {"partition.asked_milp", "sharding.local_lp"} | {*STEPS}
     assert all(room.exports for room in ROOMS.values())
 
 
@@ -82,7 +82,7 @@ def test_without_rows_the_model_has_the_optimum(name: str, method: str) -> None:
     assert result.record()["constrained"] is True
     assert "under the rows that were added (0 rows)" in result.detail
     assert "with added rows" in repr(result)
-    if method in RELAXED:
+    if method in RELAXED and name != "sharding":
         assert result.status is lt.Status.UNKNOWN
         return
     assert result.objective == known.objective

@@ -50,8 +50,11 @@ def facts(problem: Problem, method: str, **options: str) -> tuple[Any, ...]:
 
 STAGED = lt.Streams(GRAPH, contention="half-serial")
 
+WITHOUT = ("offsets", "pipeline", "sharding")
+"""Problems of which no question is about that graph."""
+
 QUESTIONS: list[tuple[Problem, str, dict[str, str]]] = [
-    *((problem_of(name, GRAPH), "auto", {}) for name in ROOMS if name not in ("offsets", "pipeline")),
+    *((problem_of(name, GRAPH), "auto", {}) for name in ROOMS if name not in WITHOUT),
     (STAGED, "auto", {}),
     (STAGED, "ios", {"blocks": "stated"}),
     (lt.Partition(GRAPH, 2), "expert", {}),

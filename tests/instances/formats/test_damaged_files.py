@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import lowtide as lt
-from lowtide.instances import load_buffers, load_machine, read_plan
+from lowtide.instances import load_buffers, load_machine, load_network, read_plan
 from lowtide.instances.answers import read_answer
 from lowtide.instances.formats.native_trade_off import trade_off_from_dict
 from lowtide.instances.formats.strict_json import read_json
@@ -98,6 +98,20 @@ ALLOCATION = {
     "buffers": {"name": "b", "source": None, "sha256": "0" * 64},
     "offsets": {"x": 0, "y": 8},
 }
+NETWORK_OF_COSTS = {
+    "problem": {
+        "name": "n",
+        "nodes": {"intervals": [[0, 2], [1, 3]], "costs": [[1, 2], [3, 10**18]], "usages": [[4, 5], [6, 7]]},
+        "edges": {"nodes": [[0, 1]], "costs": [[1, 2, 3, 4]]},
+        "usage_limit": 12,
+    }
+}
+STRATEGIES = {
+    "format": "lowtide/strategies",
+    "version": 1,
+    "network": {"name": "n", "source": None, "sha256": "0" * 64},
+    "strategies": [0, 1],
+}
 TOML = """\
 name = "m"
 [[tiers]]
@@ -177,6 +191,8 @@ FILES = {
     "wfcommons": File("x.json", WORKFLOW, loading("wfcommons")),
     "g10, tensors": File("tensors.config", TENSORS, read_g10),
     "g10, kernels": File("kernels.config", KERNELS, read_g10),
+    "iopddl": File("x.json", NETWORK_OF_COSTS, load_network),
+    "strategies": File("x.json", STRATEGIES, read_answer),
     "stg": File("x.stg", STG, loading("")),
     "hyperdag": File("x.hdag", HDAG, loading("")),
     "tree": File("x.tree", TREE, loading("")),

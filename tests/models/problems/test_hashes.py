@@ -58,6 +58,7 @@ QUESTIONS = (
     ("recompute", "gen:backprop-chain?l=5&slots=3", "backprop-chain in 6 bytes", "365b7ba5e07cf863"),
     ("minio", "catalogue:harpoon?memory=14", "harpoon in 14 bytes", "16d002852ed68575"),
     ("minio", "catalogue:harpoon?memory=14&whole=1", "harpoon in 14 bytes", "aebac601eccb4efc"),
+    ("sharding", "catalogue:iopddl/example", "example", "a689857daf685b5b"),
     ("hybrid", "catalogue:diamond", "diamond on 1 devices", "54f96a4a952a6c2d"),
     (
         "hybrid",

@@ -1,0 +1,1 @@
+"""Methods of `sharding`: strategies of ops at least cost, within a memory."""

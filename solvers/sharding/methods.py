@@ -1,0 +1,52 @@
+"""The room of problem `sharding`."""
+
+from __future__ import annotations
+
+from ...models.problems.sharding import Sharding
+from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
+from ..room import Room
+
+_KERNELS = (".sharding.forest_kernel",)
+
+ROOM = Room(
+    problem=Sharding,
+    methods=(
+        Method(
+            "auto",
+            ".sharding.auto:solve_auto",
+            "descent along forests at prices of usage, and the MILP over the local polytope",
+            proves=OPTIMUM,
+            kernels=_KERNELS,
+            engine="highs",
+        ),
+        Method(
+            "milp",
+            ".sharding.models:solve_milp",
+            "MILP in Pyomo: a binary of each strategy, a share of each pair",
+            proves=OPTIMUM,
+            options=(PYOMO_SOLVER,),
+            kernels=_KERNELS,
+            engine="highs",
+            model=Export("sharding.local_milp"),
+        ),
+        Method(
+            "lp-bound",
+            ".sharding.models:solve_lp_bound",
+            "the linear program of the same model",
+            proves=BOUND,
+            options=(PYOMO_SOLVER,),
+            kernels=_KERNELS,
+            engine="highs",
+            model=Export("sharding.local_lp", scope="shares of strategies"),
+        ),
+        Method(
+            "descent",
+            ".sharding.descent:solve_descent",
+            "best strategies along random forests, at prices of usage",
+            proves=BOUND,
+            options=(Option("rounds", 200, "rounds"),),
+            kernels=_KERNELS,
+        ),
+    ),
+    bound=".sharding.bounds:raise_bound",
+)

@@ -1,0 +1,163 @@
+"""Sharding: methods against all choices, the verifier on every choice, instances of the contest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import lowtide as lt
+from lowtide.formulations.sharding.data import sharding_data
+from lowtide.instances import read_answer, read_hint, write_answer
+from lowtide.models.cost_network import FORBIDDEN
+from lowtide.models.verifier.sharding import verify_sharding
+from lowtide.solvers.context import Context
+from lowtide.solvers.sharding.bounds import raise_bound
+from lowtide.solvers.sharding.descent import flat_network
+from lowtide.solvers.sharding.forest_kernel import cost_of, improve_along_forest, usage_of
+from tests.commands import answer, refused, within
+from tests.effort import seeds
+from tests.oracles.brute_sharding import choices, cost, least_cost, random_network
+
+EXAMPLE = "catalogue:iopddl/example"
+
+
+@pytest.mark.parametrize("seed", seeds(100))
+def test_the_verifier_says_what_the_letter_says_of_every_choice(seed: int) -> None:
+    network = random_network(seed)
+    for choice in choices(network):
+        verdict = verify_sharding(network, choice)
+        assert (verdict.cost if verdict.valid else None) == cost(network, choice)
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_all_methods_against_all_choices(seed: int) -> None:
+    problem = lt.Sharding(random_network(seed))
+    least = least_cost(problem.network)
+    for method in ("auto", "milp"):
+        result = lt.solve(problem, method, threads=1)
+        if least is None:
+            assert result.status == "infeasible", method
+        else:
+            assert (result.status, result.objective) == ("optimal", least), method
+    for method in ("lp-bound", "descent"):
+        result = lt.solve(
+            problem, method, threads=1, options={"rounds": "20"} if method == "descent" else None
+        )
+        assert result.status not in ("failed", "infeasible" if least is not None else "optimal")
+        if least is not None and result.bound is not None:
+            assert result.bound <= least
+        if result.objective is not None:
+            assert least is not None
+            assert result.objective >= least
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_what_is_left_has_every_allowed_choice_and_its_cost(seed: int) -> None:
+    network = random_network(seed)
+    data = sharding_data(lt.Sharding(network))
+    left = [{int(s): k for k, s in enumerate(row)} for row in data.left]
+    for choice in choices(network):
+        found = cost(network, choice)
+        if found is None:
+            continue
+        places = [row[s] for row, s in zip(left, choice, strict=True)]
+        total = sum(int(row[k]) for row, k in zip(data.costs, places, strict=True))
+        total += sum(int(own[places[u], places[v]]) for (u, v), own in data.matrices.items())
+        assert total == found < FORBIDDEN
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_sections_have_the_most_that_is_used_at_any_time(seed: int) -> None:
+    network = random_network(seed)
+    data = sharding_data(lt.Sharding(network))
+    if data.empty is not None:
+        return
+    net, rng = flat_network(data), Random(seed)
+    chosen = [rng.randrange(len(row)) for row in data.left]
+    used = usage_of(net, np.array(chosen), data.sections)
+    whole = [int(row[s]) for row, s in zip(data.left, chosen, strict=True)]
+    assert max([0, *used]) == verify_sharding(network, whole).usage
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_one_forest_is_the_optimum_of_a_tree(seed: int) -> None:
+    problem = lt.Sharding(random_network(seed, tree=True))
+    least, data = least_cost(problem.network), sharding_data(problem)
+    assert (data.empty is None) == (least is not None)  # on a tree what is left is enough
+    if least is None:
+        return
+    net, n = flat_network(data), len(data.left)
+    chosen = np.zeros(n, np.int64)
+    order = np.random.default_rng(seed).permutation(n)
+    improve_along_forest(net, order, chosen, net.costs, n)
+    assert cost_of(net, chosen) == least
+
+
+def test_the_sum_of_least_costs_bounds_all() -> None:
+    network = lt.load_network(EXAMPLE)
+    for limit, least in ((50, 445), (1000, 415)):  # of what is left within the limit
+        problem = lt.Sharding(replace(network, limit=limit))
+        context = Context(problem=problem)
+        raise_bound(problem, context)
+        assert (context.bound, context.proof) == (least, "exact")
+
+
+def test_example_of_the_contest(tmp_path: Path) -> None:
+    problem = lt.Sharding(lt.load_network(EXAMPLE))
+    assert [problem.evaluate(x) for x in ([0, 0, 2, 1, 0], [0, 0, 2, 0, 0])] == [445, 545]
+    result = lt.solve(problem, threads=1)
+    assert (result.status, result.objective, result.record()["facts"]["usage"]) == ("optimal", 445, 50)
+    path = tmp_path / "a.json"
+    write_answer(result, path)
+    assert read_answer(path) == result.strategies
+    assert (
+        lt.solve(problem, "descent", hint=read_hint(path, problem), options={"rounds": "1"}).objective == 445
+    )
+    assert json.loads(path.read_text())["strategies"] == [0, 0, 2, 1, 0]
+
+
+def test_mutated_answers_are_refused(tmp_path: Path) -> None:
+    answer("solve", "sharding", EXAMPLE, "--plan", "a.json", cwd=tmp_path)
+    assert answer("verify", "a.json", cwd=tmp_path)["cost"] == 445
+    data = json.loads((tmp_path / "a.json").read_text())
+    for strategies, kind in (
+        ([0, 1, 1, 0, 0], "limit"),
+        ([0, 0, 3, 0, 0], "strategy"),
+        ([0, 0, 2, 1], "shape"),
+    ):
+        (tmp_path / "b.json").write_text(json.dumps({**data, "strategies": strategies}))
+        done = within("verify", "b.json", "--json", cwd=tmp_path)
+        assert (done.returncode, json.loads(done.stdout)["violations"][0]["kind"]) == (1, kind)
+    other = {**data, "network": {**data["network"], "sha256": "0" * 64}}
+    (tmp_path / "b.json").write_text(json.dumps(other))
+    assert refused("verify", "b.json", cwd=tmp_path).startswith("b.json, network, sha256: found 000")
+    (tmp_path / "c.json").write_text("[0, 0, 2, 0, 0]")
+    assert answer("verify", "c.json", "--graph", EXAMPLE, cwd=tmp_path)["cost"] == 545
+    assert "expected --graph SPEC" in refused("verify", "c.json", cwd=tmp_path)
+
+
+def test_forbidden_costs_are_not_added() -> None:
+    row = ((0, 3), (0, 3))
+    network = lt.CostNetwork(
+        intervals=row, costs=((5, FORBIDDEN), (1, 2)), usages=((0, 0), (0, 0)), edges=((0, 1),),
+        matrices=((9 * FORBIDDEN, 7, 0, 0),), limit=0,
+    )  # fmt: skip
+    result = lt.solve(lt.Sharding(network), threads=1)
+    assert (result.status, result.objective) == ("optimal", 14)
+    assert [v.kind for v in verify_sharding(network, (1, 0)).violations] == ["forbidden"]
+    assert [v.kind for v in verify_sharding(network, (0, 0)).violations] == ["forbidden"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "least"), [("G", 217_039), ("B", 532_843)])
+def test_instances_of_the_contest_have_the_winners_cost_as_optimum(name: str, least: int) -> None:
+    problem = lt.Sharding(lt.load_network(f"catalogue:iopddl/{name}"))
+    result = lt.solve(problem, "milp", threads=1, time_limit=None)
+    assert result.objective == least
+    assert result.bound is not None
+    assert least - 10 <= result.bound <= least
