@@ -220,3 +220,12 @@ INDUCTOR: dict[str, Any] = {
         buffer("buf5", 7, 7, "buf1", "buf3", "buf2", is_output=True),
     ],
 }
+
+NETWORK_OF_COSTS: dict[str, Any] = {
+    "problem": {
+        "name": "n",
+        "nodes": {"intervals": [[0, 2], [1, 3]], "costs": [[1, 2], [3, 10**18]], "usages": [[4, 5], [6, 7]]},
+        "edges": {"nodes": [[0, 1]], "costs": [[1, 2, 3, 4]]},
+        "usage_limit": 12,
+    }
+}

@@ -85,7 +85,9 @@ def test_plan_of_an_order(tmp_path: Path) -> None:
 
 def test_other_files(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_text('{"format": "lowtide/graph"}')
-    with pytest.raises(lt.InstanceError, match='"lowtide/plan" or "lowtide/allocation"'):
+    with pytest.raises(
+        lt.InstanceError, match='"lowtide/plan", "lowtide/allocation" or "lowtide/strategies"'
+    ):
         read_answer(tmp_path / "g.json")
 
 

@@ -21,7 +21,17 @@ from lowtide.instances.formats.native_trade_off import trade_off_from_dict
 from lowtide.instances.formats.strict_json import read_json
 from tests.damage import damaged_json, damaged_text, little_memory
 from tests.effort import chosen
-from tests.small_files import INDUCTOR, KERNELS, LAYERS, MODES, NETWORK, PROFILE, TENSORS, WORKFLOW
+from tests.small_files import (
+    INDUCTOR,
+    KERNELS,
+    LAYERS,
+    MODES,
+    NETWORK,
+    NETWORK_OF_COSTS,
+    PROFILE,
+    TENSORS,
+    WORKFLOW,
+)
 
 MACHINE = lt.Machine(
     tiers=(lt.Tier(name="gpu", capacity=40), lt.Tier(name="host")),
@@ -97,14 +107,6 @@ ALLOCATION = {
     "version": 1,
     "buffers": {"name": "b", "source": None, "sha256": "0" * 64},
     "offsets": {"x": 0, "y": 8},
-}
-NETWORK_OF_COSTS = {
-    "problem": {
-        "name": "n",
-        "nodes": {"intervals": [[0, 2], [1, 3]], "costs": [[1, 2], [3, 10**18]], "usages": [[4, 5], [6, 7]]},
-        "edges": {"nodes": [[0, 1]], "costs": [[1, 2, 3, 4]]},
-        "usage_limit": 12,
-    }
 }
 STRATEGIES = {
     "format": "lowtide/strategies",

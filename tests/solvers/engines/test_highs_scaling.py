@@ -18,6 +18,7 @@ from lowtide.solvers.engines import highs_scaling
 from lowtide.solvers.engines.highs import read_program, solve_highs
 from lowtide.solvers.engines.highs_scaling import ScaledProgram, scale
 from lowtide.solvers.registry import ROOMS
+from tests.oracles.brute_sharding import random_network
 from tests.problems.placement import machine
 from tests.solvers.model_problems import problem_of
 from tests.solvers.placement.autotm.cases import case
@@ -26,6 +27,9 @@ from tests.strategies import random_graph
 
 ALIGNED = ((1, 4, 29136573, 32), (5, 8, 7520363, 32), (0, 2, 8271953, 65536), (1, 3, 9132844, 1))
 """Sections, size and alignment of buffers whose height of 46541373 HiGHS misses within its own tolerances."""
+
+OPEN = 2
+"""Seed of a network whose least costs prove less than its optimum."""
 
 
 def offsets(*some: tuple[int, int, int, int]) -> lt.Offsets:
@@ -45,6 +49,8 @@ def question(name: str, method: str) -> tuple[lt.Problem, dict[str, str]]:
         for k in range(3):
             graph.op(f"{k}", reads=[f"t{k - 1}"] if k else [], writes=[graph.tensor(f"t{k}", 1)], duration=3)
         return lt.Partition(graph.build(), 2), {}
+    if name == "sharding":
+        return lt.Sharding(random_network(OPEN)), {}
     if method == "tmof":
         return lt.Placement(spill(), machine(20_000, None, ssd=False)), {}
     if method.startswith("autotm"):

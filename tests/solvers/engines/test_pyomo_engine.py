@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lowtide as lt
+from lowtide.instances import load_problem
 from lowtide.solvers.context import Context
 from lowtide.solvers.engines.pyomo_solver import available_solvers, solve_pyomo
 from lowtide.solvers.method import PYOMO_SOLVER, Method, Proves
@@ -112,6 +113,7 @@ CASES: dict[str, list[lt.Problem]] = {
     "memory-edges": [lt.MemoryEdges(lt.load("catalogue:diamond"), 8)],
     "recompute": [lt.Recompute(lt.load("gen:backprop-chain?l=3"), memory=5)],
     "hybrid": [lt.Hybrid(CHAIN, 2, micro=2)],
+    "sharding": [load_problem("sharding", "catalogue:iopddl/example")],
     "partition": [
         lt.Partition(CHAIN, 2),
         lt.Partition(CHAIN, 2, contiguous=False),
