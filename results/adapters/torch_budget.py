@@ -356,7 +356,7 @@ def marks_like(joint: JointGraph, again: Collection[str]) -> Marks:
 
 def _marks(joint: JointGraph, backward: Collection[int], ops: Iterable[int]) -> Marks:
     return {
-        joint.sources[i].name: i in backward
+        joint.sources[i].name: i in backward and not must_run_once(joint.sources[i])
         for i in sorted(ops)
         if is_operator(joint.sources[i]) and "recompute" not in joint.sources[i].meta
     }

@@ -43,15 +43,23 @@ class Blocks(torch.nn.Module):  # type: ignore[misc, name-defined]
         return x.square().mean()
 
 
-def run(**options: Any) -> tuple[Any, int, list[Any]]:
+def with_dropout() -> Any:
+    """Return a perceptron that draws random numbers in forward."""
+    parts = [(torch.nn.Linear(588, 588), torch.nn.GELU(), torch.nn.Dropout(0.5)) for _ in range(4)]
+    return torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(768, 588), *(x for part in parts for x in part)
+    )
+
+
+def run(module_of: Any = Blocks, **options: Any) -> tuple[Any, int, list[Any]]:
     """Compile and run a step; return its loss, the bytes that torch saved in forward, and the gradients."""
     from torch._functorch import config
 
     torch._dynamo.reset()
     torch.manual_seed(0)
-    module, x = Blocks(), torch.randn(64, 3, 16, 16)
+    module, x = module_of(), torch.randn(64, 3, 16, 16)
     with config.patch(**options):
-        loss = torch.compile(module, backend=BACKEND)(x)
+        loss = torch.compile(lambda x: module(x).mean(), backend=BACKEND)(x)
         held = {y.untyped_storage().data_ptr() for y in (x, *module.parameters(), *module.buffers())}
         saved = {
             y.untyped_storage().data_ptr(): y.untyped_storage().nbytes() for y in loss.grad_fn.saved_tensors
@@ -102,6 +110,20 @@ def test_a_budget_holds_and_torch_saves_what_was_planned(joint: Any) -> None:
     assert report.least_ns <= (report.bound_ns or 0) <= report.time_ns
     assert fewer == report.saved_bytes < nbytes
     assert torch.equal(loss, other)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, same, strict=True))
+
+
+@pytest.mark.slow(reason="torch partitions graphs again and again")
+def test_random_numbers_are_drawn_once() -> None:
+    generous = torch_budget.budget("1GiB", time_limit=3)
+    _, nbytes, gradients = run(with_dropout, joint_custom_pass=generous.joint_pass)
+    limit = torch_budget.budget(generous.reports[0].peak * 7 // 10, time_limit=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, fewer, same = run(with_dropout, joint_custom_pass=limit.joint_pass)
+    assert limit.reports[0].again
+    assert not [name for name in limit.reports[0].again if "rand" in name]
+    assert fewer < nbytes
     assert all(torch.equal(a, b) for a, b in zip(gradients, same, strict=True))
 
 
