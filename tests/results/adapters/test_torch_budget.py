@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,10 +46,11 @@ class Blocks(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 def with_dropout() -> Any:
     """Return a perceptron that draws random numbers in forward."""
-    parts = [(torch.nn.Linear(588, 588), torch.nn.GELU(), torch.nn.Dropout(0.5)) for _ in range(4)]
-    return torch.nn.Sequential(
-        torch.nn.Flatten(), torch.nn.Linear(768, 588), *(x for part in parts for x in part)
-    )
+    widths = [*(32, 256) * 3, 32]
+    parts: list[Any] = [torch.nn.Flatten(), torch.nn.Linear(768, 32)]
+    for wide, narrow in pairwise(widths):
+        parts += [torch.nn.Linear(wide, narrow), torch.nn.GELU(), torch.nn.Dropout(0.5)]
+    return torch.nn.Sequential(*parts)
 
 
 def run(module_of: Any = Blocks, **options: Any) -> tuple[Any, int, list[Any]]:
@@ -117,13 +119,13 @@ def test_a_budget_holds_and_torch_saves_what_was_planned(joint: Any) -> None:
 def test_random_numbers_are_drawn_once() -> None:
     generous = torch_budget.budget("1GiB", time_limit=3)
     _, nbytes, gradients = run(with_dropout, joint_custom_pass=generous.joint_pass)
-    limit = torch_budget.budget(generous.reports[0].peak * 7 // 10, time_limit=10)
+    limit = torch_budget.budget(generous.reports[0].peak * 85 // 100, time_limit=10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, fewer, same = run(with_dropout, joint_custom_pass=limit.joint_pass)
     assert limit.reports[0].again
     assert not [name for name in limit.reports[0].again if "rand" in name]
-    assert fewer < nbytes
+    assert limit.reports[0].saved_bytes == fewer != nbytes
     assert all(torch.equal(a, b) for a, b in zip(gradients, same, strict=True))
 
 
