@@ -28,6 +28,10 @@ _TUPLES = {pickle.EMPTY_TUPLE[0]: 0, pickle.TUPLE1[0]: 1, pickle.TUPLE2[0]: 2, p
 _CONSTANTS = {pickle.NONE[0]: None, pickle.NEWTRUE[0]: True, pickle.NEWFALSE[0]: False}
 
 
+class _NotPlainError(Exception):
+    """An opcode makes something else than plain data."""
+
+
 def parse_pickle(content: bytes, where: str) -> Any:
     """Return the value of a pickle that holds plain data.
 
@@ -90,7 +94,7 @@ def parse_pickle(content: bytes, where: str) -> Any:
         raise InstanceError(
             f"{where}: {fault} offset {began}, expected a complete pickle of plain data"
         ) from None
-    except NotImplementedError:
+    except _NotPlainError:
         found = _NAMES.get(content[began], f"byte {content[began]:#04x}")
         expected = "expected dicts, lists, tuples, texts and numbers alone"
         raise InstanceError(f"{where}: found {found} at offset {began} of the pickle, {expected}") from None
@@ -140,7 +144,7 @@ def _other(
         stack.append(*struct.unpack(">d", content[at : at + 8]))
         return at + 8
     else:
-        raise NotImplementedError
+        raise _NotPlainError
     return at
 
 
