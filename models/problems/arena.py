@@ -124,13 +124,13 @@ class Arena(Problem):
         own = [kinds.get(tensor.kind, 0) for tensor in self.graph.tensors]
         return (*own, *[kinds.get("workspace", 0)] * len(self.graph.ops))
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name, alignment and pools, and the source."""
         aligned = f", alignment {self.alignment}" if self.alignment > 1 else ""
         apart = f", pools {self.pools}" if self.pools else ""
         return f"{self.graph.name}{aligned}{apart}", self.source or self.graph.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return the graph's hash, the alignment, and the pools if there are some."""
         pools = {"pools": self.pools} if self.pools else {}
         return {"arena": self.graph.sha256, "alignment": self.alignment, **pools}

@@ -220,11 +220,11 @@ class Distributed(Problem):
             total += sum(self.graph.tensors[t].nbytes for t in self.untouched)
         return Makespan(self.graph, tuple(counts.items()), None if total is None else max(total, 0))
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the names of graph and machine, and the source."""
         return f"{self.graph.name} on {self.machine.name}", self.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph and machine."""
         machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
         return {"graph": self.graph.sha256, "machine": machine}

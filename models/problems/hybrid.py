@@ -159,11 +159,11 @@ class Hybrid(Problem):
         """What the verifier asks of a split."""
         return HybridRules(**{x.name: getattr(self, x.name) for x in fields(HybridRules)})
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name and the devices, and the source."""
         return f"{self.graph.name} on {self.processors} devices", self.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return all that is asked."""
         keys = sorted({x.name for x in fields(self)} - {"graph", "source", "needs"})
         needs = [[asdict(need) for need in row] for row in self.all_needs]

@@ -149,12 +149,12 @@ class Makespan(Problem):
         ]
         return replace(self.graph, ops=tuple(ops))
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the names of graph and processors, the memory, and the source."""
         room = "unlimited memory" if self.memory is None else f"{self.memory} bytes"
         return f"{self.graph.name} on {self.machine.name}, {room}", self.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph, processors and memory."""
         return {"graph": self.graph.sha256, "processors": self.processors, "memory": self.memory}
 

@@ -86,12 +86,12 @@ class MemoryEdges(Problem):
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name, processors and bound, and the graph's source."""
         where = "" if self.processors is None else f" on {self.processors} processors"
         return f"{self.graph.name}{where}, {self.bound} bytes", self.graph.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph, bound and processors."""
         return {"graph": self.graph.sha256, "bound": self.bound, "processors": self.processors}
 

@@ -104,11 +104,11 @@ class MinIO(Problem):
             ),
         )
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name, the memory, and the source."""
         return f"{self.graph.name} in {self.memory} bytes", self.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph, memory and question."""
         return {"graph": self.graph.sha256, "memory": self.memory, "whole": self.whole}
 

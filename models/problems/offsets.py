@@ -193,12 +193,12 @@ class Offsets(Problem):
         check_type(graph, Graph, "offsets, graph")
         return cls(buffers_of_order(graph, edges_of(graph, edges), capacity=capacity))
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return name and source of the buffers."""
         banks = f", banks {self.banks}" if self.banks else ""
         return f"{self.buffers.name}{banks}", self.buffers.source
 
-    def said(self) -> dict[str, Any] | str:
+    def payload(self) -> dict[str, Any] | str:
         """Return the hash of the buffers, and the banks if there are some."""
         return {"offsets": self.buffers.sha256, "banks": self.banks} if self.banks else self.buffers.sha256
 

@@ -87,12 +87,12 @@ class ParallelMemory(Problem):
         check_integer(self.processors, 1, f"{self.name}, processors", optional=True)
         check_modes(self.graph, self.name)
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name, the processors, and the graph's source."""
         where = "" if self.processors is None else f" on {self.processors} processors"
         return f"{self.graph.name}{where}", self.graph.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph and processors."""
         return {"graph": self.graph.sha256, "processors": self.processors}
 

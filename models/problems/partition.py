@@ -221,12 +221,12 @@ class Partition(Problem):
             recompute=self.recompute,
         )
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name and the devices, and the source."""
         devices = " and ".join(f"{count} {kind}" for kind, count in self.kinds)
         return f"{self.graph.name} on {devices} devices", self.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return all that is asked."""
         keys = {x.name for x in fields(self)} - {"graph", "source", "backward", "together"}
         return {

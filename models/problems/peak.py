@@ -42,11 +42,11 @@ class Peak(Problem):
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, "peak, graph", A_GRAPH)
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return name and source of the graph."""
         return self.graph.name, self.graph.source
 
-    def said(self) -> str:
+    def payload(self) -> str:
         """Return the hash of the graph."""
         return self.graph.sha256
 

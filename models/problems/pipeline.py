@@ -114,13 +114,13 @@ class Pipeline(Problem):
             ),
         )
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name and what is asked of it, and its source."""
         words = [self.objective, *([] if self.memory is None else [f"{self.memory} bytes"])]
         words += [f"latency {self.latency_ns} ns"] if self.latency_ns else []
         return f"{self.graph.name} ({', '.join(words)})", self.graph.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph, memory, latency and objective."""
         keys = ("memory", "latency_ns", "objective")
         return {"graph": self.graph.sha256, **{key: getattr(self, key) for key in keys}}

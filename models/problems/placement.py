@@ -194,11 +194,11 @@ class Placement(Problem):
         flags = {key: value for key, value in values.items() if key in FLAGS}
         return cls(subject, replace(machine, tiers=changed), start=start or None, source=source, **flags)
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the names of graph and machine, and the source."""
         return f"{self.graph.name} on {self.machine.name}", self.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph, machine and question."""
         machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
         return {

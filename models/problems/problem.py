@@ -54,7 +54,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What a problem is known by: a name, what it was loaded from, and the hash of all that it says."""
+    """What a problem is known by: a name, what it was loaded from, and the hash of all that it asks."""
 
     name: str
     source: str | None
@@ -111,19 +111,19 @@ class Problem(ABC):
 
     @cached_property
     def instance(self) -> Question:
-        """What the question is about and what is asked: name, source and hash of all that is said."""
-        name, source, payload = *self.called(), self.said()
+        """What the question is about and what is asked: name, source and hash of all that is asked."""
+        name, source, payload = *self.name_and_source(), self.payload()
         if isinstance(payload, str):
             return Question(name=name, source=source, sha256=payload)
         text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
         return Question(name=name, source=source, sha256=hashlib.sha256(text.encode()).hexdigest())
 
     @abstractmethod
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return what people call the question, and what it was loaded from."""
 
     @abstractmethod
-    def said(self) -> dict[str, Any] | str:
+    def payload(self) -> dict[str, Any] | str:
         """Return all that is asked as JSON values, which are hashed; of an instance alone, its own hash."""
 
     @abstractmethod

@@ -156,13 +156,13 @@ class Recompute(Problem):
         working = max(problem.least_bytes(i) for i in range(len(subject.ops)))
         return cls(subject, source=source, memory=working + slots * sizes[0], **values)
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name, the tiers, and the source."""
         room = "unlimited memory" if self.memory is None else f"{self.memory} bytes"
         slower = "".join(f" and {tier.name}" for tier in self.machine.tiers[1:])
         return f"{self.graph.name} in {room}{slower}", self.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph and machine."""
         machine = {key: value for key, value in self.machine.to_dict().items() if key != "name"}
         return {"graph": self.graph.sha256, "machine": machine, **demands.said_demands(self)}

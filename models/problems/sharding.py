@@ -58,11 +58,11 @@ class Sharding(Problem):
         """Return the problem about a network."""
         return cls(subject)
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return name and source of the network."""
         return self.network.name, self.network.source
 
-    def said(self) -> str:
+    def payload(self) -> str:
         """Return the hash of the network."""
         return self.network.sha256
 

@@ -198,14 +198,14 @@ class Streams(Problem):
         """The work of all ops, in parts times ns."""
         return sum(ns * share_of(self.graph, i, self.device.parts) for i, ns in enumerate(self.durations))
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return the graph's name and what is asked of it, and its source."""
         words = [self.contention, *([] if self.streams is None else [f"{self.streams} streams"])]
         words += [] if self.memory is None else [f"{self.memory} bytes"]
         words += [] if self.devices == 1 else [f"{self.devices} devices"]
         return f"{self.graph.name} ({', '.join(words)})", self.graph.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return graph, streams, contention and memory; of several devices these and their links."""
         keys = ["streams", "contention", "parts", "sync_ns", "memory"]
         keys += ["devices", "link", "latency_ns"] if self.devices > 1 else []

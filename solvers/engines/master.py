@@ -26,11 +26,11 @@ class Master(Problem):
 
     graph: Graph
 
-    def called(self) -> tuple[str, str | None]:
+    def name_and_source(self) -> tuple[str, str | None]:
         """Return name and source of the graph."""
         return self.graph.name, self.graph.source
 
-    def said(self) -> str:
+    def payload(self) -> str:
         """Return the hash of the graph."""
         return self.graph.sha256
 

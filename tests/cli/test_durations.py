@@ -12,7 +12,7 @@ SPEC = "gen:unet?depth=1&train=1"
 SOLVE = ("--method", "demand-lru", "--device", "200MiB")
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, dict[str, str], str]:
+def output_of(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, dict[str, str], str]:
     """Return the durations that a command prints, its JSON object, and its notes."""
     assert main([*words]) == 0
     text, notes = capsys.readouterr()
@@ -43,7 +43,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, dict[str
 def test_commands_say_where_durations_come_from(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], durations: str, warning: str
 ) -> None:
-    text, record, notes = said(capsys, *words)
+    text, record, notes = output_of(capsys, *words)
     assert text == record["durations"] == durations
     assert warning in notes
     assert notes.count("durations are") == bool(warning)

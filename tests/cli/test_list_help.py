@@ -22,7 +22,7 @@ channels = [{src = "gpu", dst = "host", bytes_per_s = "RATE"}]
 """
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def output_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert main(list(words)) == 0
     return capsys.readouterr().out
 
@@ -33,7 +33,7 @@ def test_machines_are_listed_and_shown(capsys: pytest.CaptureFixture[str], tmp_p
     for name in machine_names():
         shown = answer("show", name, cwd=tmp_path)
         assert {key: shown[key] for key in load_machine(name).to_dict()} == load_machine(name).to_dict()
-    assert "gpu -> host  15.754 GB/s" in said(capsys, "show", "a100-40g-pcie3")
+    assert "gpu -> host  15.754 GB/s" in output_of(capsys, "show", "a100-40g-pcie3")
 
 
 @pytest.mark.parametrize(("folded", "shown"), [(1200, True), (0, False), ("many", False)])
@@ -42,7 +42,7 @@ def test_show_counts_the_views_of_a_model(
 ) -> None:
     path = tmp_path / "g.json"
     save(replace(load("catalogue:diamond"), provenance={"views_folded": folded}), path)
-    assert ("1,200 nodes of the model" in said(capsys, "show", str(path))) == shown
+    assert ("1,200 nodes of the model" in output_of(capsys, "show", str(path))) == shown
 
 
 def test_methods_of_a_problem_come_with_options_and_papers(
@@ -50,32 +50,32 @@ def test_methods_of_a_problem_come_with_options_and_papers(
 ) -> None:
     listed = answer("list", "methods", "minio", cwd=tmp_path)["methods"]
     assert {row["problem"] for row in listed} == {"minio"}
-    text = said(capsys, "list", "methods", "minio")
+    text = output_of(capsys, "list", "methods", "minio")
     assert "Jacquelin, Marchal, Robert, Ucar" in text
     assert "option order" in text
 
 
 def test_help_takes_a_method_a_problem_or_a_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "SwapAdvisor" in said(capsys, "help", "belady")
-    assert "rests on       ours in its place\nabstracted" in said(capsys, "help", "placement", "deeptm")
-    assert "rests on" not in said(capsys, "help", "placement", "auto")
+    assert "SwapAdvisor" in output_of(capsys, "help", "belady")
+    assert "rests on       ours in its place\nabstracted" in output_of(capsys, "help", "placement", "deeptm")
+    assert "rests on" not in output_of(capsys, "help", "placement", "auto")
     (row,) = answer("help", "placement", "vdnn", cwd=tmp_path)["methods"]
     assert (row["basis"], row["abstracted"][:8]) == ("published code", "The code")
-    assert said(capsys, "help", "peak") == said(capsys, "list", "methods", "peak")
+    assert output_of(capsys, "help", "peak") == output_of(capsys, "list", "methods", "peak")
     assert [m["problem"] for m in answer("help", "minio", "benders", cwd=tmp_path)["methods"]] == ["minio"]
-    assert said(capsys, "help", "show").startswith("usage: lowtide show")
+    assert output_of(capsys, "help", "show").startswith("usage: lowtide show")
     assert "did you mean belady" in refused("help", "beladi", cwd=tmp_path)
     assert "expected one of" in refused("list", "methods", "peaks", cwd=tmp_path)
 
 
 def test_methods_of_placement_say_what_they_serve(capsys: pytest.CaptureFixture[str]) -> None:
-    methods = json.loads(said(capsys, "list", "methods", "placement", "--json"))["methods"]
+    methods = json.loads(output_of(capsys, "list", "methods", "placement", "--json"))["methods"]
     matrix = {method["name"]: method["traits"] for method in methods}
     assert {len(row) for row in matrix.values()} == {len(matrix["auto"])}
     assert {*matrix["auto"].values()} == {"yes"}
     assert matrix["slot-milp"]["copies of whole tensors"] == "needed"
     assert matrix["pofo"]["copies of whole tensors"] == matrix["belady"]["one tier"] == "no"
-    assert "refuses" in said(capsys, "help", "placement", "belady")
+    assert "refuses" in output_of(capsys, "help", "placement", "belady")
 
 
 @pytest.mark.parametrize("rate", ["25GB/s", "25GB", "25 GB/s"])

@@ -36,7 +36,7 @@ def module(path: Path) -> ast.Module | None:
     return ast.parse("") if path.is_dir() else None
 
 
-def said(scope: ast.AST) -> dict[str, ast.AST]:
+def names_in(scope: ast.AST) -> dict[str, ast.AST]:
     """Return what a module or a class names, attributes that its methods set too."""
     found: dict[str, ast.AST] = {}
     for node in ast.walk(scope):
@@ -63,7 +63,7 @@ def exists(name: str) -> bool:
     for part in parts:
         if isinstance(scope, ast.ImportFrom):
             return True
-        scope = None if scope is None else said(scope).get(part)
+        scope = None if scope is None else names_in(scope).get(part)
     return scope is not None
 
 

@@ -42,7 +42,7 @@ def verifier_sources() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem not in APART}
 
 
-def called(node: ast.expr) -> str:
+def callee(node: ast.expr) -> str:
     """Return the last name of what a call calls, '' for anything else."""
     if not isinstance(node, ast.Call):
         return ""
@@ -55,9 +55,9 @@ def records(node: ast.stmt) -> bool:
         return isinstance(node.target, ast.Name) and node.target.id == "found"
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
         return False
-    name, arguments = called(node.value), node.value.args
+    name, arguments = callee(node.value), node.value.args
     if name == "append":
-        return any(called(argument) in MAKERS for argument in arguments)
+        return any(callee(argument) in MAKERS for argument in arguments)
     return "report" in name
 
 
@@ -87,7 +87,7 @@ def constructors() -> list[tuple[str, str]]:
         for module, path in verifier_sources().items()
         for name, function in functions(ast.parse(path.read_text()))
         for node in ast.walk(function)
-        if isinstance(node, ast.Call) and called(node) == "Violation"
+        if isinstance(node, ast.Call) and callee(node) == "Violation"
     ]
 
 

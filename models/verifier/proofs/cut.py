@@ -31,7 +31,7 @@ from typing import ClassVar
 from ...graph import Graph
 from ...written import Written
 from .executed import Executed, Lists, executed_sets
-from .refused import Refused, called, require_op
+from .refused import Refused, op_and_name, require_op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,8 @@ def check_cut(graph: Graph, bound: int, proof: CutProof) -> None:
     proved = sets.extra[w] + sets.memory(certain) + least
     if proved < bound:
         raise Refused(
-            f"cut at {called(graph, w)}: found {proved} bytes proved, expected at least the bound {bound}"
+            f"cut at {op_and_name(graph, w)}: found {proved} bytes proved, "
+            f"expected at least the bound {bound}"
         )
 
 

@@ -57,7 +57,7 @@ from ...graph import Graph
 from .claims import Block, Branch, Component, DescentsProof, Way
 from .cut import least_change
 from .executed import Executed, Masks, executed_sets, masks, members
-from .refused import Refused, called
+from .refused import Refused, op_and_name
 
 
 def check_descents(graph: Graph, bound: int, proof: DescentsProof) -> int:
@@ -162,7 +162,7 @@ class _Checker:
         if not 0 <= v < self.sets.n or not place.rest >> v & 1:
             raise Refused(f"{where}: found a step over op {v}, expected one of the ops that are left")
         if self.needs(v, place.backward) & place.rest:
-            raise Refused(f"{where}: found a step over {called(self.graph, v)} before one that it needs")
+            raise Refused(f"{where}: found a step over {op_and_name(self.graph, v)} before one that it needs")
         increase = self.increase(v, place)
         place.rest ^= 1 << v
         place.change += increase
@@ -176,7 +176,7 @@ class _Checker:
             if move < self.sets.n:
                 if (increase := self.step(move, place, where)) > 0:
                     raise Refused(
-                        f"{where}: found the move {called(self.graph, move)} with increase {increase}, "
+                        f"{where}: found the move {op_and_name(self.graph, move)} with increase {increase}, "
                         "expected at most 0"
                     )
                 continue
@@ -244,7 +244,9 @@ class _Checker:
                 near |= self.masks.groups[g]
             if near & place.rest & ~claim.ops:
                 v = next(members(near & place.rest & ~claim.ops))
-                raise Refused(f"{where}: found claim {number} without {called(self.graph, v)}, joined to it")
+                raise Refused(
+                    f"{where}: found claim {number} without {op_and_name(self.graph, v)}, joined to it"
+                )
             if (
                 claim.backward != place.backward
                 or claim.whole != whole
@@ -261,7 +263,7 @@ class _Checker:
             left &= ~claim.ops
         if left or (whole and not numbers):
             some = next(members(left), None)
-            lost = "nothing left" if some is None else f"{called(self.graph, some)} in no claim"
+            lost = "nothing left" if some is None else f"{op_and_name(self.graph, some)} in no claim"
             raise Refused(f"{where}: found {lost}, expected claims about all ops that are left")
 
     def check_component(self, where: str, claim: Component) -> None:
@@ -284,10 +286,10 @@ class _Checker:
                 continue
             if v not in branches:
                 raise Refused(
-                    f"{where}: found no branch for {called(self.graph, v)}, which costs {rise} bytes, "
+                    f"{where}: found no branch for {op_and_name(self.graph, v)}, which costs {rise} bytes, "
                     f"expected one below {'any height' if claim.height is None else claim.height}"
                 )
-            self._check_branch(f"{where}, {called(self.graph, v)}", claim, branches[v], place)
+            self._check_branch(f"{where}, {op_and_name(self.graph, v)}", claim, branches[v], place)
 
     def _check_branch(self, where: str, claim: Component, branch: Branch, place: _Place) -> None:
         """Step over the branch's op and its moves; then nothing may descend to where the walk began."""
@@ -304,7 +306,9 @@ class _Checker:
             raise Refused(f"{where}: found the waist {f}, expected one of the ops")
         sides = (self.masks.ancestors[f], self.masks.descendants[f])
         if ops & ~(sides[0] | sides[1] | 1 << f):
-            raise Refused(f"{where}: found the waist {called(self.graph, f)}, not comparable with all others")
+            raise Refused(
+                f"{where}: found the waist {op_and_name(self.graph, f)}, not comparable with all others"
+            )
         neck = ops & sides[claim.backward]
         inner = counting & self.touched(neck)
         if not claim.backward:  # groups with ops behind the neck do not complete in it

@@ -16,6 +16,6 @@ def require_op(graph: Graph, op: int | None, where: str) -> int:
     return op
 
 
-def called(graph: Graph, op: int) -> str:
+def op_and_name(graph: Graph, op: int) -> str:
     """Return what messages call an op."""
     return f"op {op} {graph.ops[op].name!r}"

@@ -27,7 +27,7 @@ from typing import ClassVar
 from ...graph import Graph
 from ...written import Written
 from .executed import Executed, executed_sets, masks, members
-from .refused import Refused, called, require_op
+from .refused import Refused, op_and_name, require_op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class _StateWalk:
             mask, memory, ready = states[parent]
             if not 0 <= v < n or not ready >> v & 1:
                 where = f"level {number}, state {len(listed)}"
-                op = called(self.graph, require_op(self.graph, v, where))
+                op = op_and_name(self.graph, require_op(self.graph, v, where))
                 raise Refused(f"{where}: found a step over {op}, expected one that may be next")
             step = 1 << v
             after = mask | step
@@ -158,14 +158,14 @@ class _StateWalk:
                 cost = memory + extra[w] + (0 if before else self.increase(w, mask))
                 if cost < bound:
                     raise Refused(
-                        f"level {number}, state {index}: found a step over {called(self.graph, w)} that "
+                        f"level {number}, state {index}: found a step over {op_and_name(self.graph, w)} that "
                         f"costs {cost} bytes to a state that is not listed, expected at least {bound}"
                     )
 
     def _check_free(self, number: int, index: int, state: State, v: int, successors: set[int]) -> None:
         mask = state[0]
         where = f"level {number}, state {index}"
-        op = called(self.graph, require_op(self.graph, v, where))
+        op = op_and_name(self.graph, require_op(self.graph, v, where))
         if mask | 1 << v not in successors:  # only sets closed under precedence are listed
             raise Refused(f"{where}: found the free {op}, expected one that leads to a listed state")
         if (increase := self.increase(v, mask)) > 0:

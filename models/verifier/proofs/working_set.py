@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from ...graph import Accounting, Graph
 from ...written import Written
-from .refused import Refused, called, require_op
+from .refused import Refused, op_and_name, require_op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def check_working_set(graph: Graph, bound: int, proof: WorkingSetProof) -> None:
     """
     if proof.at == "op":
         op = require_op(graph, proof.op, "working set")
-        _compare(graph, f"{called(graph, op)}, alone", _alone(graph, op), bound)
+        _compare(graph, f"{op_and_name(graph, op)}, alone", _alone(graph, op), bound)
         return
     if proof.at not in ("first", "last"):
         raise Refused(f"working set: found {proof.at!r}, expected 'op', 'first' or 'last'")
@@ -63,7 +63,7 @@ def check_working_set(graph: Graph, bound: int, proof: WorkingSetProof) -> None:
         _compare(graph, "the graph without ops", _at_start(graph, None), bound)
     for op in _ends(graph, last=proof.at == "last"):
         need = _at_end(graph, op) if proof.at == "last" else _at_start(graph, op)
-        _compare(graph, f"{called(graph, op)}, as the {proof.at} op", need, bound)
+        _compare(graph, f"{op_and_name(graph, op)}, as the {proof.at} op", need, bound)
 
 
 def _compare(graph: Graph, what: str, need: int, bound: int) -> None:

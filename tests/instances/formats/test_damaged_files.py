@@ -216,12 +216,12 @@ def test_a_damaged_file_is_refused_in_a_line_or_read(name: str, tmp_path: Path) 
     file.read(path)
     some = chosen(list(cases(file.content)), least=100)
     with little_memory():
-        messages = [said(file, path, what, content) for what, content in some]
+        messages = [error_of(file, path, what, content) for what, content in some]
     assert any(messages)
     assert not [text for text in messages if "\n" in text]
 
 
-def said(file: File, path: Path, what: str, content: bytes) -> str:
+def error_of(file: File, path: Path, what: str, content: bytes) -> str:
     """Return the error of reading the damaged content; empty if it is read."""
     path.write_bytes(content)
     try:
