@@ -168,7 +168,7 @@ def test_stopped_leaves_no_record(defects: Path) -> None:
     run, stop, records = planned("user-deaf"), threading.Event(), []
     thread = threading.Thread(target=lambda: records.append(supervise(defects, run, stop=stop)))
     thread.start()
-    wait_for(lambda: told(defects), "the run")
+    wait_for(lambda: told(defects) or not thread.is_alive(), "the run")
     stop.set()
     thread.join()
     assert records == [None]
