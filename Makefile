@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 JOBS   ?= 2
 # Kernels first, all cores at work: else every process would wait for those that its tests reach.
 TESTS  := $(BIN)/lowtide compile --quiet >/dev/null && $(BIN)/pytest -q --numprocesses $(JOBS)
-# Of random cases: `full` are all of them, `third` every third one, `fast` an eighth (tests/effort.py).
+# Of random cases: `full` are all of them, `sixth` every sixth one, `fast` an eighth (tests/effort.py).
 PROFILE ?= fast
 # Frameworks that adapters are for, beside .venv, as tried. executorch names packages of gigabytes: only what it imports here.
 BESIDE          := $(VENV)/frameworks
@@ -34,8 +34,8 @@ demo: $(READY) ## set up .venv, solve a real training graph, verify it, draw it
 test: $(READY) ## run the fast tests in JOBS processes (default 2)
 	$(TESTS) -m "not slow" --hypothesis-profile=$(PROFILE) --dist worksteal
 
-test-slow: $(READY) ## run the slow tests, on a third of their random cases
-	$(TESTS) -m slow --hypothesis-profile=third $(SLURM)
+test-slow: $(READY) ## run the slow tests, on a sixth of their random cases
+	$(TESTS) -m slow --hypothesis-profile=sixth $(SLURM)
 
 test-frameworks: $(VENV)/.frameworks ## install torch, executorch, jax beside .venv, run the tests that need them (FRAMEWORK_TESTS=: slow ones too)
 	$(BIN)/lowtide compile --quiet >/dev/null

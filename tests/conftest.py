@@ -9,12 +9,18 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.effort import PROFILES
 
 for name in PROFILES:
     settings.register_profile(name, deadline=None)
 settings.load_profile("fast")
+
+# Else cases would depend on what other tests imported, and each process would read all modules for constants.
+assert hasattr(providers, "_get_local_constants"), "hypothesis takes constants of modules by another function"
+providers._get_local_constants = Constants
 
 gc.disable()  # until the tests are collected: what is made then stays to the end
 

@@ -66,6 +66,7 @@ def strangers(tree: ast.Module) -> Iterator[str]:
             yield f"{node.name}: {sorted(extra)}"
 
 
+@pytest.mark.slow
 def test_parameters_are_those_of_the_signature(package: dict[str, tuple[str, ast.Module]]) -> None:
     found = {name: list(strangers(tree)) for name, (text, tree) in package.items() if "Parameters\n" in text}
     assert {name: some for name, some in found.items() if some} == {}
@@ -100,6 +101,7 @@ LAZY = {"plot"}
 """What the package has beside its own names: `lowtide.plot`."""
 
 
+@pytest.mark.slow
 def test_modules_that_are_named_exist(package: dict[str, tuple[str, ast.Module]]) -> None:
     for name, (text, tree) in package.items():
         if not (MODULE.search(text) or PATH.search(text)):

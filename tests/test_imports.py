@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 import networkx as nx
+import pytest
 
 from lowtide.models.problems import PROBLEMS
 from lowtide.solvers.registry import ROOMS, find_method
@@ -44,6 +45,7 @@ def test_every_folder_of_modules_is_a_package() -> None:
     assert [p for p in modules().values() if not (p.parent / "__init__.py").exists()] == []
 
 
+@pytest.mark.slow
 def test_no_circles() -> None:
     circles = [sorted(some) for some in nx.strongly_connected_components(graph()) if len(some) > 1]
     assert not circles
@@ -118,6 +120,7 @@ def named_in(tree: ast.Module) -> Iterator[str]:
             yield from re.findall(r"\btests\.[\w.]+", node.value)
 
 
+@pytest.mark.slow
 def test_no_test_file_is_imported() -> None:
     """What test files share stands in modules of its own beside them."""
     own = Path(__file__).parent

@@ -10,6 +10,7 @@ import pytest
 from tests import layout
 
 
+@pytest.mark.slow
 def test_no_count_is_above_its_limit() -> None:
     assert layout.above(layout.counts(), tomllib.loads(layout.FILE.read_text())) == []
 

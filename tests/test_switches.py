@@ -113,6 +113,7 @@ def test_nothing_else_is_seen(text: str) -> None:
     assert not list(switches(ast.parse(text)))
 
 
+@pytest.mark.slow
 def test_no_module_switches_over_problems() -> None:
     known = {name: path for name, path in modules().items() if not about_problems(name)}
     assert len(known) > 500

@@ -113,6 +113,7 @@ def test_claims_are_read_strictly(tmp_path: Path) -> None:
     assert "claim: status: found" in refused("verify", "p.json", cwd=tmp_path).replace(", status", ": status")
 
 
+@pytest.mark.slow
 def test_pictures_say_optimal_and_draw_addresses_where_a_plan_has_them(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     solved(tmp_path, "peak", SPEC)

@@ -249,6 +249,7 @@ def test_texts() -> None:
 # -- the shell around ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
 def test_closed_streams(folder: Path, closed: tuple[int, ...]) -> None:
     """No traceback, and nothing that is printed gets into the files that are written."""

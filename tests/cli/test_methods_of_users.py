@@ -67,6 +67,7 @@ def test_infeasible_exits_1_and_nothing_to_show_0(tmp_path: Path) -> None:
     assert not (tmp_path / "p.json").exists()
 
 
+@pytest.mark.slow
 def test_what_a_library_prints_stays_out_of_the_answer(tmp_path: Path, installed: dict[str, str]) -> None:
     done = lowtide(*SOLVE, "--method", "user-chatty", "--json", cwd=tmp_path, env=installed)
     assert json.loads(done.stdout)["status"] == "feasible"
@@ -93,6 +94,7 @@ def interrupted(folder: Path, env: dict[str, str], method: str) -> subprocess.Co
     return subprocess.CompletedProcess([], process.returncode, out, err)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_incumbent(tmp_path: Path, installed: dict[str, str]) -> None:
     done = interrupted(tmp_path, installed, "user-patient")
     assert (done.returncode, done.stderr) == (0, "")
@@ -101,6 +103,7 @@ def test_ctrl_c_keeps_the_incumbent(tmp_path: Path, installed: dict[str, str]) -
     assert within("verify", "p.json", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_without_an_incumbent_exits_130(tmp_path: Path, installed: dict[str, str]) -> None:
     done = interrupted(tmp_path, installed, "user-empty_handed")
     assert done.returncode == 130

@@ -44,6 +44,7 @@ sys.exit(main(["list", "problems"]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("--help",), ("show", "gen:chain")])
 def test_closed_pipe_is_quiet(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
@@ -72,6 +73,7 @@ def test_import_and_help_load_no_heavy_package(tmp_path: Path, code: str) -> Non
     assert done.stderr == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "method"), [("peak", "cpsat"), ("peak", "milp"), ("parallel-memory", "lp")]
 )

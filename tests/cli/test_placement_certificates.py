@@ -25,6 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [("--periodic",), ()])
 @pytest.mark.parametrize("method", ["lp-bound", "auto"])
 def test_a_bound_is_proved_and_confirmed(folder: Path, method: str, period: tuple[str, ...]) -> None:

@@ -46,6 +46,7 @@ def test_scatter_of_two(folder: Path, tmp_path: Path) -> None:
     assert answer("plot", "out", *words, "-o", str(tmp_path / "x.svg"), cwd=folder)["kind"] == "scatter"
 
 
+@pytest.mark.slow
 def test_trace_of_one_instance_shows_its_incumbents(folder: Path, tmp_path: Path) -> None:
     words = ("--kind", "trace", "--where", "instance=net-1", "--title", "one of them")
     out = tmp_path / "x.svg"

@@ -261,6 +261,7 @@ def test_export_writes_a_model(tmp_path: Path, method: str, name: str) -> None:
     assert found["nbytes"] == (tmp_path / name).stat().st_size > 100
 
 
+@pytest.mark.slow
 def test_demo_proves_verifies_and_draws(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("matplotlib")

@@ -67,6 +67,7 @@ def exists(name: str) -> bool:
     return scope is not None
 
 
+@pytest.mark.slow
 def test_names_in_full_are_there() -> None:
     missing = {
         f"{path.relative_to(ROOT)}: {name}"

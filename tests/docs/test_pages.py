@@ -30,7 +30,7 @@ PROGRAMS = [
 ]
 
 
-SLOW = ("CONTRIBUTING", "estimates", "experiments", "llm", "machines")
+SLOW = ("CONTRIBUTING", "estimates", "experiments", "library", "llm", "machines", "start")
 """Pages that take seconds, besides those of problems and of extensions."""
 
 

@@ -21,6 +21,7 @@ def carried_out(name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_rows_of_one_s_own_in_autotm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     found = carried_out("autotm")

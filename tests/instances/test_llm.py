@@ -97,6 +97,7 @@ def test_parameters_are_those_published(model: str) -> None:
     assert nbytes(generate("llm", model=model, step="prefill"), "weight") == 2 * PARAMETERS[model]
 
 
+@pytest.mark.slow
 def test_the_page_has_these_numbers() -> None:
     rows = [line.split("|") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     models = [row for row in rows if row[1].strip(" `") in MODELS]

@@ -109,6 +109,7 @@ def test_keywords_override_the_specification_and_are_checked_too() -> None:
         load("catalogue:diamond", n=3)
 
 
+@pytest.mark.slow
 def test_every_listed_instance_is_known() -> None:
     rows = list_instances()
     assert len({spec for spec, _ in rows}) == len(rows)

@@ -118,6 +118,7 @@ def test_every_activation_grows_with_the_batch(name: str) -> None:
     assert many.provenance["batch"] == 32
 
 
+@pytest.mark.slow
 def test_target_shapes_with_the_old_batch_are_rewritten() -> None:
     rewritten = {name: load_onnx(name, batch=3).provenance["target_shapes_rewritten"] for name in COUNTS}
     assert [name for name, n in rewritten.items() if n == 0] == ["densenet121", "squeezenet"]

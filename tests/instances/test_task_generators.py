@@ -159,6 +159,7 @@ def test_project_networks_have_the_complexity_of_psplib(n: int, complexity: floa
         assert sum(predecessors) + 6 == round(complexity * (n + 2))
 
 
+@pytest.mark.slow
 def test_project_workspaces_and_durations() -> None:
     graph = load("gen:psplib?n=500&factor=0.25&demand=7")
     held = [op.workspace for op in graph.ops if op.workspace]

@@ -292,6 +292,7 @@ def test_committed_tables_are_read_and_others_named(tmp_path: Path) -> None:
         audit([tmp_path / "figure.csv"])
 
 
+@pytest.mark.slow
 def test_command_lists_records_and_exits_1(tmp_path: Path) -> None:
     low = run(tmp_path / "out", FREE, "greedy")
     run(tmp_path / "out", FREE, "reference", keep_plan=False)

@@ -212,6 +212,7 @@ def test_more_memory_that_is_worse_is_found(folder: Path) -> None:
     assert "worse-than-neighbour" in kinds(folder)
 
 
+@pytest.mark.slow
 def test_the_verdict_counts_the_rows_without_a_witness(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ def copied_in_pieces(count: int) -> tuple[Graph, Plan]:
     return graph, plan
 
 
+@pytest.mark.slow
 def test_few_copies_are_bars_and_many_are_shares_of_the_bandwidth() -> None:
     for count, words in ((10, "100 % busy\n10 B"), (10_000, "5 % in use\n9.77 KiB")):
         graph, plan = copied_in_pieces(count)

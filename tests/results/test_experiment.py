@@ -127,6 +127,7 @@ def test_names_of_schemes_and_data_files(tmp_path: Path, monkeypatch: pytest.Mon
     )
 
 
+@pytest.mark.slow
 def test_all_mistakes_are_listed_with_their_lines(tmp_path: Path) -> None:
     text = """\
 [experiment]

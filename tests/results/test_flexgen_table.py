@@ -38,6 +38,7 @@ def test_no_plan_is_better_than_the_bounds_and_plans_of_tensors_beat_fractions()
         assert found["auto"]["objective"] <= found["best fractions"]["objective"]
 
 
+@pytest.mark.slow
 def test_a_policy_plans_the_same_again() -> None:
     row = next(r for r in read_rows("flexgen") if "opt-6.7b" in r["instance"] and r["method"] != "auto")
     percent = dict(zip(("weights", "cache", "states"), map(str, QUESTIONS[0][4]), strict=True))

@@ -121,6 +121,7 @@ def test_misuse_is_one_line() -> None:
         plot.file_kind("x.gif")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", plot.FILE_KINDS)
 def test_same_picture_same_bytes(tmp_path: Path, kind: str) -> None:
     graph = load("gen:unet?depth=1")
@@ -157,6 +158,7 @@ def test_labels_never_overlap(seed: int) -> None:
         assert not any(one.overlaps(other) for other in boxes[:i])
 
 
+@pytest.mark.slow
 def test_thousands_of_ops_are_few_shapes() -> None:
     graph = load("gen:chain?n=5000&seed=1")
     ax = drawn(graph, range(5000))

@@ -245,6 +245,7 @@ def test_thousands_are_one_image_in_a_small_file() -> None:
     assert len(ax.collections[0].get_paths()) < 150
 
 
+@pytest.mark.slow
 def test_the_same_picture_has_the_same_bytes() -> None:
     digests = {hashlib.sha256(plot.rendered(drawn(), "svg")).hexdigest() for _ in range(2)}
     assert len(digests) == 1

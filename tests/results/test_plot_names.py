@@ -64,6 +64,7 @@ PICTURES: dict[str, Callable[[Figure], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PICTURES)
 def test_names_are_text(kind: str) -> None:
     figure = lt.plot.new_figure()

@@ -237,6 +237,7 @@ def test_nothing_is_drawn_of_a_plan_that_does_not_verify(swapped: tuple[Graph, P
             draw(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gantt", "residency"])
 def test_same_picture_same_bytes(swapped: tuple[Graph, Plan], name: str) -> None:
     graph, plan = swapped

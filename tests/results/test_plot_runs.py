@@ -250,6 +250,7 @@ def test_many_runs_are_few_points(tmp_path: Path) -> None:
         assert max(len(line.get_xdata()) for line in ax.lines) < 2500
 
 
+@pytest.mark.slow
 def test_neither_matplotlib_nor_pandas_is_imported_before_it_is_needed() -> None:
     code = "import sys, lowtide.results.plot; sys.exit(bool({'matplotlib', 'pandas'} & {*sys.modules}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -53,6 +53,7 @@ def test_nothing_is_drawn_of_a_plan_that_does_not_verify(solved: tuple[Path, lt.
         lt.plot.timeline(plan, graph, lt.plot.new_figure(), start={"input": ("host",), "weight": ("host",)})
 
 
+@pytest.mark.slow
 def test_the_command_draws_it_for_plans_of_several_tiers(solved: tuple[Path, lt.Graph, lt.Plan]) -> None:
     folder = solved[0]
     said = ("plot", "plan.json", "--graph", "graph.json", "--start", "input=anywhere")

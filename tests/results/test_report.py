@@ -93,6 +93,7 @@ def experiment(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_page_is_well_formed_and_its_links_lead_into_it(tmp_path: Path) -> None:
     page = Reader(report_html([experiment(tmp_path)]))
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
@@ -252,6 +253,7 @@ def test_an_allocation_that_does_not_verify_is_not_drawn(tmp_path: Path) -> None
     assert "No allocation: " in text
 
 
+@pytest.mark.slow
 def test_of_thousands_of_rectangles_the_largest_are_read_and_all_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +381,7 @@ def test_axes_have_round_ticks_within_them() -> None:
     assert axis.position(0) == 0
 
 
+@pytest.mark.slow
 def test_command_writes_the_file_and_says_its_size(tmp_path: Path) -> None:
     experiment(tmp_path / "out")
     found = answer("report", "out", "-o", "r.html", "--title", "T", cwd=tmp_path)

@@ -86,6 +86,7 @@ def times(page: Page) -> list[float | None]:
     return [None if text == "-" else float(text.split()[0]) for text in column(page, 7)]
 
 
+@pytest.mark.slow
 def test_numbers_sort_as_numbers_both_ways_and_absent_ones_stay_last(page: Page) -> None:
     sort(page, "Time")
     ascending = times(page)
@@ -272,6 +273,7 @@ def test_theme_follows_the_system_until_the_reader_chooses(page: Page) -> None:
         page.prefer("light")
 
 
+@pytest.mark.slow
 def test_no_request_would_be_let_through(page: Page) -> None:
     blocked = page.run("fetch('https://example.org/').then(() => 'fetched', () => 'blocked')")
     assert blocked == "blocked"

@@ -296,6 +296,7 @@ def test_folder_with_percent_sign(fake: Path) -> None:
         run_on_slurm(fake / "50%", six(fake / "50%")[0], options={})
 
 
+@pytest.mark.slow
 def test_run_that_dies_with_its_job_leaves_no_record(defects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slurm sends SIGTERM to all processes of a task: that of the run may be the first to go."""
     monkeypatch.setenv("NAP", "60")

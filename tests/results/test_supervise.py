@@ -33,6 +33,7 @@ def record_of(out: Path, run: RunSpec) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.slow
 def test_record_of_a_run_that_is_proved(tmp_path: Path) -> None:
     graph = load("catalogue:two-branches")
     run = planned("beam", seconds=20, memory=2 << 30, instance_sha256=graph.sha256, save_plan=True)
@@ -52,6 +53,7 @@ def test_record_of_a_run_that_is_proved(tmp_path: Path) -> None:
     assert "incumbent 12 bytes, bound 12 bytes" in (tmp_path / record["log"]).read_text()
 
 
+@pytest.mark.slow
 def test_threads_are_set_for_every_library(defects: Path) -> None:
     record = record_of(defects, planned("user-surroundings", threads=3, seed=7, memory=1 << 30))
     log = (defects / record["log"]).read_text().splitlines()
@@ -146,17 +148,20 @@ def test_crash_is_a_failed_row(defects: Path, method: str, killed_by: str | None
     assert (record["objective"], record["verified"], record["trace"]) == (None, False, [])
 
 
+@pytest.mark.slow
 def test_instance_that_changed_is_a_failed_row(tmp_path: Path) -> None:
     record = record_of(tmp_path, planned("greedy", instance_sha256="0" * 64))
     assert record["status"] == "failed"
     assert "found sha256" in record["detail"]
 
 
+@pytest.mark.slow
 def test_instance_that_is_gone_is_a_failed_row(tmp_path: Path) -> None:
     record = record_of(tmp_path, planned("greedy", instance="nowhere.json"))
     assert (record["status"], record["detail"][:12]) == ("failed", "nowhere.json")
 
 
+@pytest.mark.slow
 def test_other_sources_are_refused_without_a_record(tmp_path: Path) -> None:
     run = planned("greedy", source_hash="0123456789abcdef")
     with pytest.raises(UsageError, match="other solver sources"):
@@ -176,6 +181,7 @@ def test_stopped_leaves_no_record(defects: Path) -> None:
     assert not alive(told(defects)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's signal at the parent's death is Linux's")
 def test_run_ends_with_its_supervisor(defects: Path) -> None:
     run = planned("user-deaf")

@@ -105,6 +105,7 @@ def test_stopped_sweep_leaves_no_half_run(defects: Path, number: signal.Signals)
     wait_for(lambda: not any(map(alive, told(defects))), "the end of the runs")
 
 
+@pytest.mark.slow
 def test_job_that_is_cancelled_with_its_run_leaves_no_record(defects: Path) -> None:
     run = planned("user-deaf", grace=1000)
     out = folder_of(defects, [run])

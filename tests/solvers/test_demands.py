@@ -65,6 +65,7 @@ def test_plans_have_room_for_whole_pages(method: str, seed: int) -> None:
         assert result.bound == first.bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(8))
 def test_recomputation_in_pages_is_that_of_larger_tensors(seed: int) -> None:
     """With copies to a disk, which move bytes and not pages, only the answers are the same."""

@@ -30,6 +30,7 @@ def explained(buffers: Buffers) -> Explanation:
     return explain(buffers, threads=1, time_limit=None)
 
 
+@pytest.mark.slow
 def test_members_have_no_allocation_and_none_can_be_spared() -> None:
     sizes: dict[int, int] = {}
     for seed in range(150):

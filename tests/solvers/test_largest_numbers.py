@@ -194,6 +194,7 @@ def check_milps(seed: int) -> int:
     return proved
 
 
+@pytest.mark.slow
 def test_milps_of_many_bytes_claim_nothing_false() -> None:
     assert sum(check_milps(seed) for seed in range(25)) > 25
 

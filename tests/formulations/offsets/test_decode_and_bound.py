@@ -33,6 +33,7 @@ def test_constant_decode_is_noticed(formulation: ModuleType, monkeypatch: pytest
     assert not all(solves(formulation, buffers, least) for buffers, least in BATTERY)
 
 
+@pytest.mark.slow
 @each_formulation
 def test_bound_is_below_the_optimum_and_often_meets_it(formulation: ModuleType) -> None:
     met = 0

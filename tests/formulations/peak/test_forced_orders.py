@@ -39,6 +39,7 @@ def limits(data: PeakData, orders: list[tuple[int, ...]]) -> list[tuple[tuple[in
     return [(order, order_peak(data, order) + slack) for order in known for slack in (0, 2)]
 
 
+@pytest.mark.slow
 def test_good_orders_obey_what_is_forced_and_keep_their_peaks() -> None:
     pairs = 0
     for _, data, orders in cases():
@@ -66,6 +67,7 @@ def obeys(data: PeakData, order: tuple[int, ...]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_every_pair_that_one_minimum_forces_is_found() -> None:
     """By the definition: the least cost of each op over all executed sets with, and without, another one.
 

@@ -119,6 +119,7 @@ def test_formulations_agree_on_generated_graphs(spec: str) -> None:
     assert len({r.objective for r in results}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cpsat", "cpsat-positions"])
 def test_resnet18_training_needs_31749648_bytes(method: str) -> None:
     result = lt.solve(lt.Peak(lt.load("catalogue:aten/resnet18_tr")), method, threads=1, time_limit=None)

@@ -135,6 +135,7 @@ def test_hints_of_paging_move_nothing() -> None:
     assert {x.value for x in moves} == {0}
 
 
+@pytest.mark.slow
 def test_less_memory_than_that_of_the_data_costs_time() -> None:
     """Of 15 runs at least, the relaxation repeats 4 where integral runs repeat 5."""
     for relaxed, expected in ((False, 20), (True, 19)):

@@ -177,6 +177,7 @@ def test_files_survive(ending: str, tmp_path: Path) -> None:
     assert path.read_bytes() == again.read_bytes()
 
 
+@pytest.mark.slow
 @many(100)
 @given(st.integers(0, 10**6), st.text(st.characters(codec="utf-8"), max_size=6))
 def test_any_buffers_survive(seed: int, name: str) -> None:

@@ -132,6 +132,7 @@ def test_exhaustive_steps_verify_and_sequences_of_ops_are_never_faster() -> None
     assert again > 0
 
 
+@pytest.mark.slow
 def test_exhaustive_steps_through_two_tiers_verify() -> None:
     moved = 0
     for seed in range(0, 120, 3):

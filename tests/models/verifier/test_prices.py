@@ -72,6 +72,7 @@ def test_a_drawing() -> None:
     assert Placement(GRAPH, SETTING.machine, start=SETTING.start).judge(plan).objective == LEAST
 
 
+@pytest.mark.slow
 def test_what_is_overwritten_unread_pays_nothing() -> None:
     """No one needs w between its reading and its new version: a big tensor takes its place for free."""
     graph = lt.Graph(

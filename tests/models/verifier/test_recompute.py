@@ -67,6 +67,7 @@ def each(items: tuple[T, ...]) -> Iterator[tuple[int, tuple[T, ...]]]:
         yield k, items[:k] + items[k + 1 :]
 
 
+@pytest.mark.slow
 def test_no_action_of_a_fastest_plan_can_be_left_out(fastest: tuple[lt.Recompute, Plan]) -> None:
     problem, plan = fastest
     assert not kinds(problem, plan)

@@ -104,6 +104,7 @@ def reordered(graph: lt.Graph, order: tuple[int, ...]) -> lt.Graph:
     return replace(graph, ops=ops)
 
 
+@pytest.mark.slow
 def test_a_release_of_free_orders_holds_in_each() -> None:
     rng = Random(8)
     below = found = 0

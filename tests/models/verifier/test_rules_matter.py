@@ -86,6 +86,7 @@ def test_nothing_is_wrong_with_all_rules() -> None:
     assert list(faults(verify, verify_allocation)) == []
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong_with_a_copy_that_has_all_rules() -> None:
     """What the removals are compared with: compiling a module anew changes nothing."""
     same = load("case", ast.parse(verifier_sources()["case"].read_text()))

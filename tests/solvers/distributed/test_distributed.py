@@ -50,6 +50,7 @@ def test_all_methods_against_exhaustive_search() -> None:
     assert sent
 
 
+@pytest.mark.slow
 def test_memories_that_hold_about_what_is_there_at_the_start() -> None:
     for seed in seeds(400):
         problem = scarce_at_the_start(300 + seed)
@@ -316,6 +317,7 @@ def test_random_machines_are_what_they_are_meant_for() -> None:
     assert any(p.untouched for p in problems)
 
 
+@pytest.mark.slow
 def test_auto_keeps_what_it_found_where_the_model_would_be_too_large() -> None:
     k = 2**29 + 1
     tensor = lt.Tensor(name="a", nbytes=2**34 + 1)

@@ -275,6 +275,7 @@ def test_model_that_does_not_fit_the_memory_is_not_built(
     assert result.bound is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", list(FORMULATIONS))
 def test_seconds_of_building_are_apart_from_those_of_solving(method: str) -> None:
     seconds = lt.solve(PROBLEM, method, threads=1).seconds

@@ -28,9 +28,8 @@ print(json.dumps(result.record()))
 """
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [("cpsat", "milp"), pytest.param("milp", "cpsat", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), [("cpsat", "milp"), ("milp", "cpsat")])
 def test_both_engines_solve_in_one_process(first: str, second: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BOTH.format(first=first, second=second)],
@@ -44,6 +43,7 @@ def test_both_engines_solve_in_one_process(first: str, second: str, tmp_path: Pa
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "spec"), [("cpsat", "gen:randwire?n=120&seed=0"), ("milp", "gen:randwire?n=30&seed=0")]
 )

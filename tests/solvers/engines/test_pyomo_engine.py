@@ -61,6 +61,7 @@ def test_highs_by_pyomo_runs_behind_highs_with_another_number_of_threads() -> No
             assert (result.status, result.objective) == (lt.Status.OPTIMAL, optimum()), (threads, solver)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", available_solvers())
 def test_other_solver_out_of_time_is_honest(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     problem = lt.Peak(lt.load("gen:randwire?n=26&seed=0"))

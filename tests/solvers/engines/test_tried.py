@@ -47,6 +47,7 @@ def test_no_word_of_versions_that_were_tried(version: str, monkeypatch: pytest.M
         tried.quiet_highs()
 
 
+@pytest.mark.slow
 def test_another_inside_of_numba_is_told_of() -> None:
     program = (
         "from numba.core import caching; del caching.FunctionCache\n"

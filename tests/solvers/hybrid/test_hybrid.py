@@ -20,6 +20,7 @@ from tests.oracles.brute_hybrid import best, objective
 from tests.problems.hybrid import random_hybrid, random_stages
 
 
+@pytest.mark.slow
 def test_piper_finds_what_exhaustive_search_finds() -> None:
     seen = set()
     for seed in seeds(240):
@@ -205,9 +206,10 @@ PUBLISHED = {(8, "80GiB"): 122_007_269, (8, "8GiB"): 165_855_750, (32, "8GiB"): 
 """By devices and memory: ns for a sample of BERT-32 as the published program finds them, at 25 GiB/s."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("devices", "memory"),
-    [key if key[1] == "80GiB" else pytest.param(*key, marks=pytest.mark.slow) for key in PUBLISHED],
+    list(PUBLISHED),
 )
 def test_bert_is_as_fast_as_published(devices: int, memory: str) -> None:
     """Transfers and gradients in whole ns cost some ns; exact knapsacks gain nothing there."""

@@ -67,6 +67,7 @@ def could_start_earlier(
     return False
 
 
+@pytest.mark.slow
 def test_states_decode_to_schedules_that_verify_and_are_as_late_as_is_said() -> None:
     """Compiled and plain; what is given up for its idle time is later than was allowed."""
     decoded = tight = idle = 0

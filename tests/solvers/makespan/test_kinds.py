@@ -100,6 +100,7 @@ def test_heuristics_are_valid_and_never_below_the_optimum(method: str) -> None:
             assert (result.status == "infeasible") == (best is None)
 
 
+@pytest.mark.slow
 def test_bounds_are_valid_and_each_is_best_somewhere() -> None:
     best_one = set()
     for seed in range(300, 500):

@@ -130,6 +130,7 @@ def test_time_runs_backwards_with_the_same_sets_and_the_same_optimum() -> None:
     assert shared > share(10, least=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, share(60), 20))
 def test_narrow_passes_from_both_ends_prove_the_optimum(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Widths so small that labels are merged and dropped; each bound is looked at as it is raised."""
@@ -251,6 +252,7 @@ def test_threads_and_widths_change_the_time_and_not_the_optimum() -> None:
     assert makespan_of(found[2], shape) == 23_509
 
 
+@pytest.mark.slow
 def test_what_dominates_a_label_takes_its_bound_in_relaxed_passes() -> None:
     """Graphs of 7 to 11 ops where bounds that labels keep, or bytes counted twice, were above the optimum."""
     for seed in (21, 149, 172, 202, 213, 227, 305, 319, 343, 357, 422, 456, 472, *range(20))[: share(33)]:

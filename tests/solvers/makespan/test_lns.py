@@ -32,6 +32,7 @@ def scheduled(seed: int) -> tuple[lt.Makespan, np.ndarray, Random]:
     return problem, schedule(shop, np.array(peak.plan.order), rank), rng
 
 
+@pytest.mark.slow
 def test_windows_start_with_the_bytes_that_are_live_and_leave_valid_schedules() -> None:
     """Each found window, put in with its gain, verifies; also when it is worse than what was there."""
     moved = left = 0

@@ -82,6 +82,7 @@ def test_heuristics_are_valid_and_never_below_the_optimum(method: str) -> None:
             assert (result.status == "infeasible") == (best is None)
 
 
+@pytest.mark.slow
 def test_bounds_are_valid_and_each_is_best_somewhere() -> None:
     best_one = set()
     for seed in range(300, 700):
@@ -124,6 +125,7 @@ def naive_list_schedule(problem: lt.Makespan, rank: list[int]) -> int | None:
     return now
 
 
+@pytest.mark.slow
 def test_list_scheduling_never_gets_stuck_where_the_naive_one_does() -> None:
     stuck = 0
     for seed in range(150):

@@ -38,6 +38,7 @@ def check(problem: lt.Makespan, starts: tuple[int, ...], memory: int | None = No
     assert not violations, violations[0].message
 
 
+@pytest.mark.slow
 def test_booking_is_never_stuck_and_never_over_the_memory() -> None:
     sequential = parallel = 0
     for rng, p, problem, tree in trees(0, 300):

@@ -214,6 +214,7 @@ def test_long_ops_away_make_no_bound_too_high(seed: int) -> None:
         guide, turn, count = found.guide, 1 - turn, min(tree.n, count + rng.choice((0, 1, 2)))
 
 
+@pytest.mark.slow
 def test_beams_bound_what_they_drop() -> None:
     found = proven = 0
     for seed in range(40):

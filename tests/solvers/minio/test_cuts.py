@@ -101,6 +101,7 @@ def test_cuts_hold_for_all_that_some_order_writes() -> None:
     assert sharp > 100  # sizes a byte smaller would be wrong: the cuts are no trivial ones
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_packed_cuts_bound_the_fewest_bytes_and_each_subtree(whole: bool) -> None:
     better = 0
@@ -143,6 +144,7 @@ def test_full_expansion_improves_on_the_order_of_the_least_peak() -> None:
     assert values[0] != values[1] != values[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_decomposition_finds_the_fewest_bytes(whole: bool) -> None:
     gaps = 0

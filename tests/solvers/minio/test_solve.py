@@ -186,6 +186,7 @@ def test_joint_model_alone_finds_the_fewest_bytes(whole: bool) -> None:
         assert problem.judge(context.answer).objective == least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize(("reach", "seed"), [(3, 51), (5, 85), (5, 132)])
 def test_auto_closes_the_gap_that_bounds_of_subtrees_leave(reach: int, seed: int, whole: bool) -> None:
@@ -223,6 +224,7 @@ def test_no_model_is_built_when_the_time_is_up(
     assert "was not built: no time was left" in result.detail
 
 
+@pytest.mark.slow
 def test_log_has_every_round_of_cuts(tmp_path: Path) -> None:
     problem = lt.MinIO(lt.load("gen:intree?n=40&arity=2&largest=100&seed=2"), memory=250)
     path = tmp_path / "solver.log"

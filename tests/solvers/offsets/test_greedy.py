@@ -56,6 +56,7 @@ def test_compiled_and_plain_placing_agree(seed: int, monkeypatch: pytest.MonkeyP
             assert not faults(buffers, data, a), name
 
 
+@pytest.mark.slow
 def test_many_rectangles_in_chunks() -> None:
     """More rectangles than a chunk of the kernel holds."""
     rng = Random(1)

@@ -51,6 +51,7 @@ def check_search(seed: int) -> int:
     return cases
 
 
+@pytest.mark.slow
 def test_search_is_brute_force_with_a_proof() -> None:
     assert max(check_search(seed) for seed in range(60)) > 1
 
@@ -73,6 +74,7 @@ def test_search_is_the_milp_where_brute_force_does_not_reach() -> None:
         assert (branch.status, branch.proof, branch.objective) == ("optimal", "exact", milp.objective)
 
 
+@pytest.mark.slow
 def test_a_search_that_stops_early_still_proves_its_bound() -> None:
     graph = lt.load("gen:randwire?n=40&seed=1")
     network = parallel_cut.build(graph)

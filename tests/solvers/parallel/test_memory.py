@@ -84,6 +84,7 @@ def check_methods(graph: lt.Graph) -> bool:
     return flow.bound == largest
 
 
+@pytest.mark.slow
 def test_flow_and_lp_agree_and_are_exact_without_shared_tensors() -> None:
     exact = [check_methods(random_graph(Random(seed), max_ops=6)) for seed in range(60)]
     assert 50 < sum(exact) < 60  # some shared tensors make the flow too large: then the MILP counts

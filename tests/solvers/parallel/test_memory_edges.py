@@ -132,6 +132,7 @@ def test_optimum_of_all_partial_orders_of_five_ops(block: int) -> None:
         check_optimum(10_000 + 100 * block + seed, max_ops=5)
 
 
+@pytest.mark.slow
 @given(graphs(max_ops=4), st.integers(0, 12), st.sampled_from((None, 1, 2)))
 @settings(max_examples=60, deadline=None)
 def test_cpsat_claims_what_enumeration_finds(graph: lt.Graph, bound: int, processors: int | None) -> None:

@@ -105,6 +105,7 @@ def test_prices_that_add_up_to_as_much_prove_nothing(seed: int) -> None:
     assert result.objective == result.bound == best(problem)
 
 
+@pytest.mark.slow
 def test_without_all_rounds_there_is_no_proof() -> None:
     problem = tight(45)
     optimum, whole = best(problem), Context(problem=problem)

@@ -52,6 +52,7 @@ def test_narrow_rounds_leave_true_bounds(graph: Graph) -> None:
     assert context.bound <= optimum <= context.incumbent
 
 
+@pytest.mark.slow
 def test_time_limit_leaves_incumbent_and_bound() -> None:
     graph = lt.load("gen:randwire?n=300&seed=0")
     result = lt.solve(lt.Peak(graph), "downsets", time_limit=1.0, threads=1)

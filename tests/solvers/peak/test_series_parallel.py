@@ -290,6 +290,7 @@ def test_the_walk_improves_and_depends_on_the_seed_alone() -> None:
     assert len(first) > 1
 
 
+@pytest.mark.slow
 def test_the_walk_reaches_the_optimum_of_a_tree_with_shared_data() -> None:
     graph = lt.load("gen:outtree?n=200")
     assert claims("sp-ization", graph)[0] == lt.solve(lt.Peak(graph), threads=1).bound == 56

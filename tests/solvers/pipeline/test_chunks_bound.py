@@ -109,6 +109,7 @@ def test_higher_bounds_of_messages_or_weights_would_not_hold(seed: int, micro: i
     assert bound in map(optimum, every(asked))
 
 
+@pytest.mark.slow
 def test_where_memory_is_short_what_runs_again_counts() -> None:
     full = Retention(name="full", backward=3, weight=0, activation=2, kept=0, buffer=0)
     keep = Retention(name="keep", backward=2, weight=0, activation=4, kept=0, buffer=0)

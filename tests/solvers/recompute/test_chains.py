@@ -180,6 +180,7 @@ def test_closed_form_of_mixed_checkpointing_is_its_recurrence() -> None:
                 assert least_mixed_forwards(n, s) == table[s, n]
 
 
+@pytest.mark.slow
 def test_mixed_checkpointing_of_long_chains_fits_its_slots() -> None:
     rng = Random(3)
     for _ in range(5):

@@ -353,6 +353,7 @@ def test_paging_of_chains_finds_what_exhaustive_search_finds() -> None:
     assert pays >= 5
 
 
+@pytest.mark.slow
 def test_paging_of_any_graph_is_never_better_than_all_schedules() -> None:
     told = []
     for seed in range(40):

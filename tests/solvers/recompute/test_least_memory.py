@@ -94,6 +94,7 @@ def test_the_u_net_in_35_percent_has_no_schedule() -> None:
     assert least_need(data, stop=lambda: True)[0] * data.unit < 283_194_004
 
 
+@pytest.mark.slow
 def test_nothing_is_refuted_that_slower_tiers_make_possible() -> None:
     """What was discarded comes back by a copy there."""
     for seed in seeds(40, 10):

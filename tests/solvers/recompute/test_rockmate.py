@@ -71,6 +71,7 @@ def overwritten(seed: int) -> lt.Recompute | None:
     return lt.Recompute(graph, memory=rng.randrange(least, most)) if least < most else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rockmate", "hiremate", "tw-remat"])
 def test_graphs_whose_tensors_are_written_again_never_fail(method: str) -> None:
     """Both accountings, in less memory than each op once needs: an answer, or none, and no false proof."""
@@ -132,6 +133,7 @@ def test_what_the_program_over_blocks_promises_fits(spec: str) -> None:
     assert again >= 1
 
 
+@pytest.mark.slow
 def test_what_later_blocks_find_is_there_before_they_run() -> None:
     """Also what an op leaves that runs once: it crosses, though it is no block's output."""
     problem = tight(lt.load("catalogue:resnet50-train"), 60)

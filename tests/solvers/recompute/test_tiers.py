@@ -33,6 +33,7 @@ def copied_to(result: lt.Result) -> set[str]:
     return {copy.dst for copy in result.plan.copies}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", chosen([1, 3, 5, 14, 41, 51, 59, 101, 103, 107, 123, 126, 151, 157, 159, 161])
 )

@@ -91,6 +91,7 @@ def test_without_memory_limit_every_depth_is_each_op_once(spec: str) -> None:
             assert fits(data, runs)
 
 
+@pytest.mark.slow
 def test_never_faster_than_exhaustive_search_and_as_fast_on_short_chains() -> None:
     as_fast, found = 0, 0
     for kind in ("backprop-chain?l=3", "backprop-chain?l=4", "backprop-chain?l=5", "sp?n=4,train=1"):

@@ -215,6 +215,7 @@ def test_every_method_on_several_devices_of_more_questions() -> None:
     assert sum((attack(seed) for seed in range(1000, 1000 + share(300))), Counter())["optimal"]
 
 
+@pytest.mark.slow
 def test_every_method_on_merged_ops() -> None:
     seen: Counter[str] = sum((attack_merges(seed) for seed in range(share(120))), Counter())
     assert seen["optimal"] > 0, seen

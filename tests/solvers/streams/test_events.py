@@ -272,6 +272,7 @@ def test_streams_wait_for_each_other() -> None:
     assert waits[0] == 1
 
 
+@pytest.mark.slow
 def test_a_question_without_a_memory_is_not_answered_worse_than_one_with_it() -> None:
     """Edges that keep to less memory put ops one after another that slow each other down."""
     bettered = 0

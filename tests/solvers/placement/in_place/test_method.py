@@ -79,6 +79,7 @@ def changed(problem: lt.Placement, what: str) -> lt.Placement:
     return replace(problem, machine=machine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["memory", "inward", "outward", "in place"])
 def test_a_bound_of_less_is_seen_to_be_wrong(what: str) -> None:
     """The comparison with exhaustive search notices each kind of row whose right-hand side is wrong."""

@@ -52,6 +52,7 @@ def everything(problem: lt.Placement) -> LagsProof:
     )
 
 
+@pytest.mark.slow
 def test_the_checker_proves_no_more_than_a_plan_takes() -> None:
     same = met = 0
     for seed in (*MET, *range(1000, 1016)):

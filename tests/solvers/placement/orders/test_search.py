@@ -53,6 +53,7 @@ def layered(seed: int, accounting: Accounting) -> lt.Placement:
     return lt.Placement(graph, bench, order="free")
 
 
+@pytest.mark.slow
 def test_no_plan_is_faster_than_the_bounds_of_its_order_and_of_all() -> None:
     """Of the small problems no bound could be higher: both are the time of the best plan, or one is."""
     raised = own = every_order = 0

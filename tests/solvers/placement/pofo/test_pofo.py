@@ -64,6 +64,7 @@ def test_never_below_the_optimum() -> None:
     assert above < 6
 
 
+@pytest.mark.slow
 def test_plans_of_any_sizes_verify_and_are_between_the_limits() -> None:
     """No slower than recomputation alone; without a rate, that; at once, each op once."""
     joined = 0

@@ -159,6 +159,7 @@ def test_deeptm_migrates_the_coldest_by_each_feature() -> None:
     assert (often, near, small, left) == ({1}, {2}, {1}, {0})
 
 
+@pytest.mark.slow
 def test_deepum_learns_what_faults() -> None:
     """Empty tables are pure demand; in the end nothing faults that they do not hold; less is asked for."""
     ahead = fewer = 0

@@ -47,6 +47,7 @@ def test_never_worse_than_the_policies_it_starts_from(seed: int) -> None:
             assert result.objective <= policy.objective
 
 
+@pytest.mark.slow
 def test_seeds_repeat() -> None:
     problem = random_problem(5, ops=30)
     runs = [
@@ -57,7 +58,8 @@ def test_seeds_repeat() -> None:
     assert runs[0].plan != runs[2].plan
 
 
-@pytest.mark.parametrize("share", [0.7, pytest.param(0.4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.7, 0.4])
 def test_training_chains_gain_on_every_policy(share: float) -> None:
     graph = lt.load("gen:skipchain?n=30&seed=1")
     bare = load_machine("v100-16g-pcie3")

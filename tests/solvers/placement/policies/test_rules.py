@@ -57,6 +57,7 @@ def load(case: SimulatedProblem, decisions: Decisions, *, until_asked: bool) -> 
     return left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_a_policy_fails_exactly_when_the_rest_does_not_fit(name: str) -> None:
     """It does if with all away to the last moment it does not; it does not if with early returns it does."""
@@ -262,6 +263,7 @@ def test_largest() -> None:
     assert largest(0, 7, lambda _: True) == 7
 
 
+@pytest.mark.slow
 def test_sentinel_fails_exactly_below_the_peak_of_what_is_short_lived() -> None:
     names = [
         ("a", (), (0,)),

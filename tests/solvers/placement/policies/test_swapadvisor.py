@@ -104,6 +104,7 @@ def test_no_stall_where_all_pools_fit() -> None:
         assert result.status == "optimal", seed
 
 
+@pytest.mark.slow
 def test_what_the_search_adds_is_faster_than_where_it_begins() -> None:
     better = failed = 0
     for seed in range(40):

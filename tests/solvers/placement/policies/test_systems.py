@@ -177,6 +177,7 @@ def test_systems_serve_no_other_machines() -> None:
             lt.solve(problem, name)
 
 
+@pytest.mark.slow
 def test_slow_tiers_take_what_the_host_cannot() -> None:
     """Systems of two memories go on to the slow tier where the host is full."""
     for name in ("chen-meng", "layrub", "tflms-v1", "modnn", "sentinel", "gtbm", "vdnn"):

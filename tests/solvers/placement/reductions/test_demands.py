@@ -44,9 +44,8 @@ def test_plans_of_any_method_get_addresses(method: str, seed: int) -> None:
         assert result.objective == bare.objective
 
 
-@pytest.mark.parametrize(
-    ("method", "seed"), [pytest.param("planner", 21, marks=pytest.mark.slow), ("belady", 29)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "seed"), [("planner", 21), ("belady", 29)])
 def test_a_plan_that_fits_and_has_no_addresses_is_made_again(method: str, seed: int) -> None:
     whole = replace(case(seed), whole=True)
     bare = lt.solve(replace(whole, addresses=False), method, threads=1)

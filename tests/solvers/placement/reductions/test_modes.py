@@ -275,6 +275,7 @@ def test_modnn_takes_the_fastest_algorithm_that_finds_a_hole() -> None:
     assert modes_of(lt.solve(on_device(20), "modnn"))[1:4] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_the_planner_pays_a_rent_for_workspace() -> None:
     better = 0
     for device in (25, 29, 35, 39):
@@ -314,6 +315,7 @@ def test_with_enough_memory_every_op_is_at_its_fastest(name: str) -> None:
         assert (result.status, result.objective) == ("optimal", least), result.detail
 
 
+@pytest.mark.slow
 @BOTH
 def test_certificates_count_least_durations_and_workspaces(accounting: Accounting) -> None:
     proved = 0

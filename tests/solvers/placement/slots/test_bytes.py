@@ -59,6 +59,7 @@ def test_plans_verify_and_meet_their_bounds(seed: int) -> None:
     assert result.bound <= result.objective <= 1.002 * result.bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(8, least=4))
 def test_latencies_only_cost(seed: int) -> None:
     problem, late = case(seed), case(seed, latency=500)
@@ -195,6 +196,7 @@ def solved(seed: int) -> lt.Result:
     return lt.solve(case(seed), "slot-lp", threads=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["_balances", "_presence", "_memory", "_capacities", "_channels"])
 def test_every_part_of_the_model_matters(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in (0, 1, 3, 14, 23):

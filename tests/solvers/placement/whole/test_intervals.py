@@ -122,9 +122,8 @@ def test_windows_let_workspaces_of_modes_be_where_tier_0_has_no_limit() -> None:
     assert solver.objective_value == lt.solve(problem, "planner", threads=1).objective == 16_667 + 100
 
 
-@pytest.mark.parametrize(
-    "seed", [5, pytest.param(9, marks=pytest.mark.slow), pytest.param(35, marks=pytest.mark.slow), 107]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [5, 9, 35, 107])
 def test_bounds_hold_and_nothing_aborts_where_numbers_are_large(seed: int) -> None:
     """CP-SAT 9.15 loses optima of windows, and aborts on linear relaxations of intervals, if it is let."""
     problem = odd_placement(seed)

@@ -169,6 +169,7 @@ def test_the_program_of_gpus_in_step_has_the_optimum_of_one_on_its_share(
     assert optimum(together) == pytest.approx(optimum(build(shared, stall=stall).program), rel=1e-6, abs=1)
 
 
+@pytest.mark.slow
 def test_two_gpus_in_step_on_squeezenet() -> None:
     result = lt.solve(load_problem("placement", SQUEEZENET.format(2)), "slot-lp", threads=1, time_limit=None)
     assert result.facts["in_step_bound"] == 133_155_599
