@@ -52,9 +52,11 @@ from .models.problems.recompute import Compute, Discard, Recompute, Transfer
 from .models.problems.sharding import Sharding
 from .models.problems.stream_answers import Stages, StreamOrder
 from .models.problems.streams import Streams
+from .models.problems.tiles import Tiles
 from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status
 from .models.split import Split
+from .models.tile_rules import TileGroup, Tiling
 from .models.verifier.certificate import verify_certificate
 from .models.verify import verify
 from .models.work import Rates, Work
@@ -133,6 +135,9 @@ __all__ = [
     "Streams",
     "Tensor",
     "Tier",
+    "TileGroup",
+    "Tiles",
+    "Tiling",
     "TradeOff",
     "TradeOffPoint",
     "Transfer",

@@ -36,6 +36,7 @@ def add_parser(subparsers: Subparsers) -> None:
         details="Exit status 1 if a rule is broken.",
         examples=[
             "lowtide verify plan.json",
+            "lowtide verify answer.json --graph catalogue:mlsys2026/1",
             "lowtide verify solution.csv --buffers buffers.csv",
             "lowtide verify graph.json.gz --order order.txt",
             "lowtide verify 'onnx:squeezenet?train=1' --order order.txt --bound 12MiB",
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     from ..instances import load
     from ..models.errors import UsageError
     from ..models.plan import Plan
-    from . import certificates, verify_allocation, verify_strategies
+    from . import certificates, verify_allocation, verify_strategies, verify_tiles
     from .sources import (
         read_allocation_and_buffers,
         read_order,
@@ -98,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("verify: found nothing, expected a plan, an allocation or --certificate FILE")
     if args.start and args.order is not None:
         raise UsageError("verify: found --start with --order, expected it with a plan")
+    if args.order is None and (tiles := verify_tiles.read_tiles_answer(args.item)):
+        return verify_tiles.run(args, tiles)
     if args.order is None and (pair := read_allocation_and_buffers(args.item, args.buffers)):
         for flag in ("graph", "start"):
             if getattr(args, flag):

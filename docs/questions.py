@@ -166,6 +166,17 @@ def sharding() -> str:
     )  # fmt: skip
 
 
+def tiles() -> str:
+    """A strip of rows times a strip of columns makes a tile."""
+    return (
+        box(16, 30, 44, 44, GREY, solid=0.08) + box(16, 30, 44, 14, BLUE)
+        + box(76, 30, 44, 44, GREY, solid=0.08) + box(76, 30, 14, 44, GREEN)
+        + box(144, 30, 44, 44, GREY, solid=0.08) + box(144, 30, 14, 14, ORANGE)
+        + line(((124, 52), (140, 52)), arrow=True) + text(68, 56, "x", size=10)
+        + text(102, 98, "fast memory holds the coloured parts", size=9)
+    )  # fmt: skip
+
+
 def pipeline() -> str:
     """Three micro-batches on three devices: forward, backward, gradients of weights."""
     rows, colours = ("FFF..BWBWBW", ".FF.BFBWBWW", "..FBFBFBWWW"), {"F": RED, "B": BLUE, "W": GREEN}
@@ -195,6 +206,7 @@ QUESTIONS: dict[str, tuple[Callable[[], str], str]] = {
     "sharding": (sharding, "how is each op split?"),
     "recompute": (recompute, "which ops run again?"),
     "minio": (minio, "what is written to a storage?"),
+    "tiles": (tiles, "which ops run together, in which tiles?"),
 }
 """The problems, as in the table of the first page."""
 

@@ -42,6 +42,7 @@ from .recompute.methods import ROOM as RECOMPUTE
 from .room import Room
 from .sharding.methods import ROOM as SHARDING
 from .streams.methods import ROOM as STREAMS
+from .tiles.methods import ROOM as TILES
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -65,6 +66,7 @@ ROOMS: Mapping[str, Room] = {
         PARTITION,
         HYBRID,
         SHARDING,
+        TILES,
     )
 }
 """What each problem brings, by its name."""

@@ -119,6 +119,7 @@ LOADED = {
         "gen:backprop-chain?l=8&slots=3",
         "gen:taped-chain?l=6&seed=1&memory=60",
     ),
+    "tiles": ("catalogue:mlsys2026/1",),
     "minio": (
         "catalogue:harpoon?memory=14",
         "catalogue:intree-50?memory=300",

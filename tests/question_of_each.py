@@ -30,6 +30,8 @@ def problem_of(name: str, graph: lt.Graph) -> Problem:
         return lt.Pipeline(lt.load(f"gen:stages?p=4&m={len(graph.ops) % 50 + 10}"), objective="span")
     if name == "sharding":
         return lt.Sharding(network_of(graph))
+    if name == "tiles":
+        return lt.Tiles(lt.load("catalogue:mlsys2026/1"))
     return ROOMS[name].problem.of(graph)
 
 

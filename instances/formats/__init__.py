@@ -107,6 +107,7 @@ FORMATS = (
     Format(name="chakra", read="formats.chakra:read_chakra", endings=(".et", ".et.gz")),
     Format(name="tflite", read="formats.tflite:read_tflite", endings=(".tflite",)),
     Format(name="hyperdag", read="formats.hyperdag:read_hyperdag", endings=(".hdag",)),
+    Format(name="mlsys", read="formats.mlsys:read_mlsys", keys=frozenset({"widths", "heights", "op_types"})),
     Format(name="tree", read="formats.tree_file:read_tree", endings=(".tree", ".nf")),
     Format(name="wfcommons", read="formats.wfcommons:read_wfcommons", keys=frozenset({"workflow"})),
     Format(

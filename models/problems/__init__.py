@@ -16,6 +16,7 @@ from .problem import Problem
 from .recompute import Recompute
 from .sharding import Sharding
 from .streams import Streams
+from .tiles import Tiles
 
 PROBLEMS: dict[str, type[Problem]] = {
     problem.name: problem
@@ -35,6 +36,7 @@ PROBLEMS: dict[str, type[Problem]] = {
         Partition,
         Hybrid,
         Sharding,
+        Tiles,
     )
 }
 """Every problem of the suite by its CLI name."""

@@ -71,6 +71,7 @@ def test_a_claim_that_disagrees_with_the_verifier_is_no_status(tmp_path: Path, v
         ("minio", "catalogue:harpoon?memory=14"),
         ("partition", SPEC, "--processors", "2"),
         ("hybrid", SPEC, "--processors", "2"),
+        ("tiles", "catalogue:mlsys2026/1"),
     ],
 )
 def test_what_a_plan_alone_cannot_show_is_no_status(words: tuple[str, ...], tmp_path: Path) -> None:

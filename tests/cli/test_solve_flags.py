@@ -65,6 +65,7 @@ OWN = {
         "--recompute",
     },
     "sharding": set(),
+    "tiles": {"--raster", "--pointwise", "--place"},
     "streams": {"--streams", "--contention", "--parts", "--sync-ns", "--memory", "--link"},
 }
 OWN["memory-edges"] = OWN["parallel-memory"]

@@ -51,6 +51,7 @@ def test_list_has_problems_methods_and_instances(tmp_path: Path) -> None:
         "partition",
         "hybrid",
         "sharding",
+        "tiles",
     ]
     assert {"auto", "reference", "greedy"} <= {row["name"] for row in found["methods"]}
     assert "catalogue:diamond" in {row["instance"] for row in found["instances"]}

@@ -32,6 +32,7 @@ ASKED = {
     "minio": "catalogue:harpoon?memory=13",
     "sharding": "catalogue:iopddl/example",
     "pipeline": "gen:stages?p=2&m=4&memory=2",
+    "tiles": "catalogue:mlsys2026/1",
 }
 
 SOLVE = """

@@ -22,6 +22,7 @@ SPECS = {
     "streams": "catalogue:diamond?contention=half-serial&parts=2",
     "memory-edges": "catalogue:diamond?bound=1000",
     "sharding": "catalogue:iopddl/example",
+    "tiles": "catalogue:mlsys2026/1",
     "placement": "gen:skipchain?n=4,machine=v100-16g-pcie3,device=400MB,start=gpu,whole=1",
 }
 

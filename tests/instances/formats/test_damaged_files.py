@@ -32,6 +32,8 @@ from tests.small_files import (
     TENSORS,
     WORKFLOW,
 )
+from tests.problems import tiles_examples
+from tests.small_files import INDUCTOR, KERNELS, LAYERS, MODES, NETWORK, PROFILE, TENSORS, WORKFLOW
 
 MACHINE = lt.Machine(
     tiers=(lt.Tier(name="gpu", capacity=40), lt.Tier(name="host")),
@@ -189,6 +191,7 @@ FILES = {
         "x.json", {**LAYERS, "expert": [[0, 1, 2, 5], [3, 4]]}, loading("dnn-partitioning", lt.Partition)
     ),
     "piper": File("x.json", MODES, loading("piper", lt.Hybrid)),
+    "mlsys": File("x.json", tiles_examples.SPLIT, loading("mlsys", lt.Tiles)),
     "pipedream": File("x.txt", PROFILE, loading("pipedream", lt.Partition)),
     "wfcommons": File("x.json", WORKFLOW, loading("wfcommons")),
     "g10, tensors": File("tensors.config", TENSORS, read_g10),

@@ -32,6 +32,7 @@ SOLVED = {
     "minio": "auto",
     "distributed": "heft",
     "hybrid": "auto",
+    "tiles": "greedy",
 }
 
 
