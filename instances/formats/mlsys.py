@@ -1,9 +1,9 @@
 """Instances of the MLSys 2026 contest on graph scheduling, as JSON.
 
 An instance has ``widths`` and ``heights`` by tensor, ``inputs``, ``outputs``, ``base_costs`` and
-``op_types`` by op, ``fast_memory_capacity``, ``slow_memory_bandwidth`` and ``native_granularity``. A tensor of
-w x h elements has as many bytes in the graph, an op its base cost in ns. The provenance has the instance as
-``tiles``, which the problem of that name reads (source: yarongmu-google/MLSys:PROBLEM.md).
+``op_types`` by op, ``fast_memory_capacity``, ``slow_memory_bandwidth`` and ``native_granularity``. A tensor
+of w x h elements has as many bytes in the graph, an op its base cost in ns. The provenance has the instance
+as ``tiles``, which the problem of that name reads (source: yarongmu-google/MLSys:PROBLEM.md).
 """
 
 from __future__ import annotations

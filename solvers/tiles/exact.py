@@ -34,7 +34,7 @@ State = tuple[frozenset[int], frozenset[int]]
 
 
 def solve_exact(problem: Tiles, context: Context) -> Outcome:
-    """TilesSearch all groups of joined ops; stop at the option's number of them."""
+    """Search all groups of joined ops; stop at the option's number of them."""
     most = context.options["most"]
     costs = GroupCosts(problem)
     groups: list[tuple[frozenset[int], GroupShape]] = []

@@ -120,7 +120,7 @@ QUESTIONS = {
     "hybrid": ("catalogue:two-branches?processors=2&micro=2", "stages", "micro-batches"),
     "partition": ("catalogue:two-branches?processors=2", "gantt", "stage 1"),
     "peak": ("catalogue:two-branches", "profile", ""),
-    "tiles": ("catalogue:mlsys2026/1", "gantt", "group 0"),
+    "tiles": ("catalogue:mlsys2026/1", "profile", ""),
 }
 
 

@@ -28,4 +28,4 @@ def tiles_problems() -> list[tuple[Any, Verdict | None]]:
     return found
 
 
-CASES = [Case("tiles groups", groups_cpsat, tiles_problems, tiles_groups)]
+CASES = [Case("tiles groups", groups_cpsat, tiles_problems, tiles_groups, implied=(4, 5))]
