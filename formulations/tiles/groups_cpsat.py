@@ -17,7 +17,7 @@ Objective. Minimize :math:`\sum_g c_g x_g` subject to
 
 An answer that keeps nothing is a sequence of groups; its first writers satisfy 1 to 5 with places that count
 tensors written so far. Conversely groups by their place find what they read (1 to 5). 4 and 5 matter only
-where of two groups each reads what the other writes; in the small cases of the tests no such pair is cheapest.
+where of two groups each reads what the other writes; in the small cases of the tests no such pair is best.
 
 Source: this suite.
 """
