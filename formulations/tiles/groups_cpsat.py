@@ -16,8 +16,8 @@ Objective. Minimize :math:`\sum_g c_g x_g` subject to
 5. :math:`u_g \ge l_t` if :math:`x_g`, for :math:`t \in I_g`.
 
 An answer that keeps nothing is a sequence of groups; its first writers satisfy 1 to 5 with places that count
-tensors written so far. Conversely groups by their place find what they read (1 to 5). 4 and 5 matter only
-where of two groups each reads what the other writes; in the small cases of the tests no such pair is best.
+tensors written so far. Conversely groups by their place find what they read (1 to 5). 4 and 5 exclude
+groups of which each reads what the other writes.
 
 Source: this suite.
 """
