@@ -19,6 +19,7 @@ from .instances.load import load
 from .instances.load_buffers import load_buffers
 from .instances.load_network import load_network
 from .instances.load_plan import load_plan
+from .instances.load_tiles import load_tiles
 from .instances.machines import load_machine
 from .instances.save import save
 from .models.buffers import Buffer, Buffers, Gap
@@ -56,7 +57,7 @@ from .models.problems.tiles import Tiles
 from .models.problems.trade_off import TradeOff, TradeOffPoint
 from .models.result import Result, Status
 from .models.split import Split
-from .models.tile_rules import TileGroup, Tiling
+from .models.tile_rules import TileGroup, TileInstance, Tiling
 from .models.verifier.certificate import verify_certificate
 from .models.verify import verify
 from .models.work import Rates, Work
@@ -136,6 +137,7 @@ __all__ = [
     "Tensor",
     "Tier",
     "TileGroup",
+    "TileInstance",
     "Tiles",
     "Tiling",
     "TradeOff",
@@ -158,6 +160,7 @@ __all__ = [
     "load_machine",
     "load_network",
     "load_plan",
+    "load_tiles",
     "pipeline_graph",
     "plot",
     "records",

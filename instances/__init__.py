@@ -14,6 +14,7 @@ from .load import list_instances, load
 from .load_buffers import LoadedBuffers, load_buffers, load_buffers_and_plan
 from .load_network import load_network
 from .load_plan import graph_of_plan, load_plan
+from .load_tiles import load_tiles
 from .machines import load_machine, machine_names
 from .problems import load_problem
 from .save import save
@@ -41,6 +42,7 @@ __all__ = [
     "load_network",
     "load_plan",
     "load_problem",
+    "load_tiles",
     "machine_from_dict",
     "machine_names",
     "parse_spec",

@@ -22,6 +22,7 @@ from .formats.strict_json import nearest
 from .load import load
 from .load_buffers import load_buffers_and_plan
 from .load_network import load_network
+from .load_tiles import load_tiles
 from .machines import load_machine
 from .options import typed_option
 from .spec import Spec, parse_spec
@@ -45,9 +46,10 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
     name
         Of the problem, as ``lowtide list problems`` shows it, or its class.
     spec, options
-        What `load` takes (of `offsets`, `load_buffers`; of `sharding`, `load_network`), and besides it the
-        parameters of the problem (`Problem.parameters`), in the specification or as keywords. What is in
-        bytes may be a share of the peak of the graph's reference order, as in ``memory="50%"``.
+        What `load` takes (of `offsets`, `load_buffers`; of `sharding`, `load_network`; of `tiles`,
+        `load_tiles`), and besides it the parameters of the problem (`Problem.parameters`), in the
+        specification or as keywords. What is in bytes may be a share of the peak of the graph's reference
+        order, as in ``memory="50%"``.
 
     Raises
     ------
@@ -97,6 +99,8 @@ def load_problem(name: str | type[Problem], spec: str | os.PathLike[str], **opti
     machine = values.get("machine")
     if isinstance(machine, Machine) and machine.compute is not None:
         given = {"durations": OfQuestion(device), **given}
+    if kind.about == "shapes":
+        return kind.of(load_tiles(bare, **given), **values)
     graph = load(bare, **given)
     for key, text in shares.items():
         values[key] = share_of(graph, str(text), f"instance {where!r}, option {key}")

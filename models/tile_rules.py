@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +11,7 @@ from math import lcm
 from typing import Any, Self
 
 from .errors import InstanceError
+from .graph import Graph, Op, Tensor
 
 MATMUL, POINTWISE = "MatMul", "Pointwise"
 
@@ -56,6 +59,15 @@ class TileInstance:
         Elements of the slow memory per time unit.
     native
         Width and height of the native tile.
+    name, source
+        For people, and what it was loaded from; not part of the content that `sha256` names.
+
+    Examples
+    --------
+    >>> import lowtide as lt
+    >>> instance = lt.load_tiles("catalogue:mlsys2026/1")
+    >>> instance.shape(0), instance.graph
+    ((512, 512), Graph('mlsys-2026-1', 5 ops, 9 tensors))
     """
 
     widths: tuple[int, ...]
@@ -67,9 +79,11 @@ class TileInstance:
     capacity: int
     bandwidth: int
     native: tuple[int, int]
+    name: str = ""
+    source: str | None = None
 
     @classmethod
-    def from_dict(cls, data: object, where: str) -> Self:
+    def from_dict(cls, data: object, where: str, name: str = "") -> Self:
         """Return the instance of a JSON object in the contest's format.
 
         Raises
@@ -127,6 +141,7 @@ class TileInstance:
                 data["slow_memory_bandwidth"], 1, LARGEST_NUMBER, f"{where}, slow_memory_bandwidth"
             ),
             native=(sides["native_granularity"][0], sides["native_granularity"][1]),
+            name=name,
         )
         instance._check(where)
         return instance
@@ -178,6 +193,34 @@ class TileInstance:
             "slow_memory_bandwidth": self.bandwidth,
             "native_granularity": list(self.native),
         }
+
+    @cached_property
+    def sha256(self) -> str:
+        """The content's name: hash of the canonical JSON in the contest's format."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The ops and tensors: a byte an element, a ns a unit of base cost."""
+        return Graph(
+            name=self.name,
+            source=self.source,
+            tensors=tuple(
+                Tensor(name=f"t{t}", nbytes=self.area(t), initial=t in self.started, final=t in self.finals)
+                for t in range(len(self.widths))
+            ),
+            ops=tuple(
+                Op(
+                    name=f"{kind} {i}",
+                    kind=kind,
+                    duration_ns=cost,
+                    reads=tuple(sorted({*self.inputs[i]})),
+                    writes=(self.outputs[i],),
+                )
+                for i, (kind, cost) in enumerate(zip(self.op_types, self.base_costs, strict=True))
+            ),
+        )
 
     def shape(self, t: int) -> tuple[int, int]:
         """Return width and height of a tensor in elements."""

@@ -31,7 +31,7 @@ def problem_of(name: str, graph: lt.Graph) -> Problem:
     if name == "sharding":
         return lt.Sharding(network_of(graph))
     if name == "tiles":
-        return lt.Tiles(lt.load("catalogue:mlsys2026/1"))
+        return lt.Tiles(lt.load_tiles("catalogue:mlsys2026/1"))
     return ROOMS[name].problem.of(graph)
 
 

@@ -22,6 +22,7 @@ from ...models.buffers import Buffers
 from ...models.cost_network import CostNetwork
 from ...models.errors import InstanceError
 from ...models.graph import Graph
+from ...models.tile_rules import TileInstance
 from ...models.work import DTYPES
 from ..formats.strict_json import nearest
 from ..options import Parameter
@@ -189,6 +190,25 @@ def load_network_entry(name: str) -> CostNetwork:
     network = replace(_read(entry, read_iopddl), source=f"catalogue:{name}")
     _check(entry, network.sha256)
     return network
+
+
+def load_tiles_entry(name: str) -> TileInstance:
+    """Return a bundled instance of `tiles`.
+
+    Raises
+    ------
+    InstanceError
+        If there is none of that name, it is something else, or the hash of its graph is not the one that the
+        catalogue states.
+    """
+    from ..formats.mlsys import read_shapes
+
+    entry = _entry(name)
+    if entry.format != "mlsys":
+        raise InstanceError(f"instance 'catalogue:{name}': found no shapes of tiles, expected mlsys2026/1")
+    instance = replace(_read(entry, read_shapes), source=f"catalogue:{name}")
+    _check(entry, instance.graph.sha256)
+    return instance
 
 
 def _entry(name: str) -> Entry:

@@ -1,9 +1,9 @@
 """Instances of the MLSys 2026 contest on graph scheduling, as JSON.
 
 An instance has ``widths`` and ``heights`` by tensor, ``inputs``, ``outputs``, ``base_costs`` and
-``op_types`` by op, ``fast_memory_capacity``, ``slow_memory_bandwidth`` and ``native_granularity``. A tensor
-of w x h elements has as many bytes in the graph, an op its base cost in ns. The provenance has the instance
-as ``tiles``, which the problem of that name reads (source: yarongmu-google/MLSys:PROBLEM.md).
+``op_types`` by op, ``fast_memory_capacity``, ``slow_memory_bandwidth`` and ``native_granularity`` (source:
+yarongmu-google/MLSys:PROBLEM.md). `tiles` asks about all of that; other problems about the graph alone, in
+which a tensor of w x h elements has as many bytes, and an op its base cost in ns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...models.graph import Graph, Op, Tensor
+from ...models.graph import Graph
 from ...models.tile_rules import TileInstance
 from .strict_json import read_json
 
@@ -24,27 +24,16 @@ def read_mlsys(path: str | os.PathLike[str]) -> Graph:
     InstanceError
         If the file cannot be read, or is no such instance.
     """
-    given = TileInstance.from_dict(read_json(path), os.fspath(path))
-    return mlsys_graph(given, Path(path).name.removesuffix(".gz").removesuffix(".json"))
+    return read_shapes(path).graph
 
 
-def mlsys_graph(given: TileInstance, name: str) -> Graph:
-    """Return the graph of an instance."""
-    return Graph(
-        name=name,
-        tensors=tuple(
-            Tensor(name=f"t{t}", nbytes=given.area(t), initial=t in given.started, final=t in given.finals)
-            for t in range(len(given.widths))
-        ),
-        ops=tuple(
-            Op(
-                name=f"{kind} {i}",
-                kind=kind,
-                duration_ns=cost,
-                reads=tuple(sorted({*given.inputs[i]})),
-                writes=(given.outputs[i],),
-            )
-            for i, (kind, cost) in enumerate(zip(given.op_types, given.base_costs, strict=True))
-        ),
-        provenance={"tiles": given.to_dict()},
-    )
+def read_shapes(path: str | os.PathLike[str]) -> TileInstance:
+    """Return the instance of a file, named as the file is.
+
+    Raises
+    ------
+    InstanceError
+        As `read_mlsys`.
+    """
+    name = Path(path).name.removesuffix(".gz").removesuffix(".json")
+    return TileInstance.from_dict(read_json(path), os.fspath(path), name)

@@ -71,8 +71,8 @@ class Problem(ABC):
     maximize
         Whether more is better; bounds then lie above.
     about, answers
-        What `of` takes: a "graph", "buffers" or a "network"; what is kept of an answer: a "plan", an
-        "allocation", "edges" or "strategies".
+        What `of` takes: a "graph", "buffers", a "network" or "shapes"; what is kept of an answer: a "plan",
+        an "allocation", "edges" or "strategies".
     picture
         The function of `lowtide.plot` that draws its answers; empty: there is none.
     measure, optimum

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 from ..checks import check_type
 from ..errors import InstanceError
 from ..fact import Fact
-from ..graph import A_GRAPH, Graph
+from ..graph import Graph
 from ..lowering.tiling import lower_tiling, tiling_of_plan
 from ..parameter import Parameter
 from ..plan import Plan
@@ -32,8 +31,8 @@ class Tiles(Problem):
 
     Parameters
     ----------
-    graph
-        One that ``mlsys:FILE`` loads: its provenance has shapes and machine as ``tiles``.
+    shapes
+        Ops and tensors with their shapes, and the machine.
     raster
         ``flush``: a tile begins with no slices where no order is stated. ``keep``: with the last ones.
     pointwise
@@ -46,23 +45,23 @@ class Tiles(Problem):
     Raises
     ------
     InstanceError
-        If the graph has no such provenance, or is another one than that states.
+        If a reading is none of these.
 
     Examples
     --------
     >>> import lowtide as lt
-    >>> problem = lt.Tiles(lt.load("catalogue:mlsys2026/1"))
+    >>> problem = lt.Tiles(lt.load_tiles("catalogue:mlsys2026/1"))
     >>> problem.scale, problem.shapes.capacity
     (2560, 60000)
     """
 
-    graph: Graph
+    shapes: TileInstance
     raster: str = "flush"
     pointwise: str = "last"
     place: str = "apart"
-    source: str | None = None
     name: ClassVar[str] = "tiles"
     unit: ClassVar[str] = "ticks"
+    about: ClassVar[str] = "shapes"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "raster": Parameter("flush", "slices of the last tile, where no order is stated", choices=RASTER),
         "pointwise": Parameter(
@@ -72,55 +71,33 @@ class Tiles(Problem):
     }
 
     def __post_init__(self) -> None:
-        check_type(self.graph, Graph, "tiles, graph", A_GRAPH)
-        check_type(self.source, (str, type(None)), "tiles, source", "a str or None")
+        check_type(
+            self.shapes, TileInstance, "tiles, shapes", "a TileInstance, as lowtide.load_tiles returns"
+        )
         for key, choices in (("raster", RASTER), ("pointwise", POINTWISE_AT), ("place", PLACE)):
             if getattr(self, key) not in choices:
                 raise InstanceError(
                     f"tiles, {key}: found {getattr(self, key)!r}, expected one of {', '.join(choices)}"
                 )
-        given = self.shapes
-        sizes = [x.nbytes for x in self.graph.tensors]
-        ops = [(op.kind, op.duration_ns, op.writes) for op in self.graph.ops]
-        stated = zip(given.op_types, given.base_costs, given.outputs, strict=True)
-        if sizes != [*map(given.area, range(len(given.widths)))] or ops != [
-            (kind, cost, (t,)) for kind, cost, t in stated
-        ]:
-            raise InstanceError(
-                f"tiles, graph {self.graph.name!r}: found other ops or tensors than its provenance states, "
-                "expected the graph that mlsys:FILE loads"
-            )
 
-    @cached_property
-    def shapes(self) -> TileInstance:
-        """Shapes and machine."""
-        stated = self.graph.provenance.get("tiles")
-        where = f"tiles, graph {self.graph.name!r}"
-        if stated is None:
-            raise InstanceError(
-                f"{where}: found no shapes in its provenance, expected a graph of mlsys:FILE or "
-                "catalogue:mlsys2026/1"
-            )
-        return TileInstance.from_dict(stated, f"{where}, provenance")
+    @property
+    def graph(self) -> Graph:
+        """The ops and tensors."""
+        return self.shapes.graph
 
     @property
     def scale(self) -> int:
         """Ticks of a time unit of the instance."""
         return self.shapes.scale
 
-    def called(self) -> tuple[str, str | None]:
-        """Return the graph's name and the source."""
-        return self.graph.name, self.source or self.graph.source
+    def name_and_source(self) -> tuple[str, str | None]:
+        """Return the instance's name and source."""
+        return self.shapes.name, self.shapes.source
 
-    def said(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         """Return all that is asked."""
-        return {
-            "graph": self.graph.sha256,
-            "tiles": self.shapes.to_dict(),
-            "raster": self.raster,
-            "pointwise": self.pointwise,
-            "place": self.place,
-        }
+        readings = {"raster": self.raster, "pointwise": self.pointwise, "place": self.place}
+        return {"shapes": self.shapes.sha256, **readings}
 
     def read(self, item: object) -> Tiling:
         """Return the groups that a plan or an object in the contest's format stands for, or as they are.
@@ -180,7 +157,7 @@ class Tiles(Problem):
                 other = self.verdict(answer, raster=raster, pointwise=pointwise)
                 ticks = self._ticks(other)
                 name = f"latency, raster={raster}, pointwise={pointwise}"
-                rows.append(Fact(name, ticks, latency_text(Fraction(ticks, self.scale))))
+                rows.append(Fact(name, {"ticks": ticks}, latency_text(Fraction(ticks, self.scale))))
         ruled = self.verdict(answer)
         for s, group in enumerate(answer.groups):
             ops, granularity = "+".join(map(str, group.ops)), " x ".join(map(str, group.granularity))

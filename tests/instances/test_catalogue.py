@@ -19,7 +19,9 @@ from lowtide.models.graph import Accounting, Graph
 from tests.oracles.brute_force import memory_profile, must_precede
 
 TINY = [
-    name for name, entry in entries().items() if str(entry.file).endswith(".json") and not entry.is_network
+    name
+    for name, entry in entries().items()
+    if str(entry.file).endswith(".json") and entry.format == "native"
 ]
 
 
@@ -169,9 +171,9 @@ def test_the_notice_names_every_folder_of_others() -> None:
     folder = Path(str(resources.files("lowtide.instances.catalogue")))
     notice = (folder / "NOTICE").read_text()
     folders = sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name != "__pycache__")
-    assert folders == ["aten", "g10", "iopddl", "ios", "layers", "minimalloc"]
+    assert folders == ["aten", "g10", "iopddl", "ios", "layers", "minimalloc", "mlsys2026"]
     assert all(f"{name}/" in notice for name in folders)
-    assert notice.count("Apache License, Version 2.0") == 4
+    assert notice.count("Apache License, Version 2.0") == 5
 
 
 def test_the_catalogue_is_strict_json_and_small() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from random import Random
 
 import lowtide as lt
-from lowtide.instances.formats.mlsys import mlsys_graph
 from lowtide.models.tile_rules import TileInstance
 
 
 def tiles_problem(data: dict[str, object], name: str = "small", **readings: str) -> lt.Tiles:
     """Return the question of an object in the contest's format."""
-    return lt.Tiles(mlsys_graph(TileInstance.from_dict(data, name), name), **readings)
+    return lt.Tiles(TileInstance.from_dict(data, name, name), **readings)
 
 
 def random_tiles(seed: int, *, most_ops: int = 4) -> lt.Tiles:

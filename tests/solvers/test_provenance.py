@@ -50,7 +50,7 @@ def facts(problem: Problem, method: str, **options: str) -> tuple[Any, ...]:
 
 STAGED = lt.Streams(GRAPH, contention="half-serial")
 
-WITHOUT = ("offsets", "pipeline", "sharding")
+WITHOUT = ("offsets", "pipeline", "sharding", "tiles")
 """Problems of which no question is about that graph."""
 
 QUESTIONS: list[tuple[Problem, str, dict[str, str]]] = [

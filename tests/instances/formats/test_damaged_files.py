@@ -21,6 +21,7 @@ from lowtide.instances.formats.native_trade_off import trade_off_from_dict
 from lowtide.instances.formats.strict_json import read_json
 from tests.damage import damaged_json, damaged_text, little_memory
 from tests.effort import chosen
+from tests.problems import tiles_examples
 from tests.small_files import (
     INDUCTOR,
     KERNELS,
@@ -32,8 +33,6 @@ from tests.small_files import (
     TENSORS,
     WORKFLOW,
 )
-from tests.problems import tiles_examples
-from tests.small_files import INDUCTOR, KERNELS, LAYERS, MODES, NETWORK, PROFILE, TENSORS, WORKFLOW
 
 MACHINE = lt.Machine(
     tiers=(lt.Tier(name="gpu", capacity=40), lt.Tier(name="host")),
