@@ -190,7 +190,11 @@ FILES = {
         "x.json", {**LAYERS, "expert": [[0, 1, 2, 5], [3, 4]]}, loading("dnn-partitioning", lt.Partition)
     ),
     "piper": File("x.json", MODES, loading("piper", lt.Hybrid)),
-    "mlsys": File("x.json", tiles_examples.SPLIT, loading("mlsys", lt.Tiles)),
+    "mlsys": File(
+        "x.json",
+        tiles_examples.SPLIT,
+        lambda path: (lt.load(f"mlsys:{path}").sha256, lt.Tiles(lt.load_tiles(path))),
+    ),
     "pipedream": File("x.txt", PROFILE, loading("pipedream", lt.Partition)),
     "wfcommons": File("x.json", WORKFLOW, loading("wfcommons")),
     "g10, tensors": File("tensors.config", TENSORS, read_g10),

@@ -11,6 +11,7 @@ import pytest
 import lowtide as lt
 from lowtide.instances.formats import FORMATS, Format, format_of, known_endings
 from tests import small_files
+from tests.problems import tiles_examples
 
 
 @pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
@@ -44,6 +45,7 @@ def test_endings_in_words() -> None:
 
 
 JSON = {
+    "mlsys": tiles_examples.SPLIT,
     "iopddl": small_files.NETWORK_OF_COSTS,
     "wfcommons": small_files.WORKFLOW,
     "inductor": small_files.INDUCTOR,
