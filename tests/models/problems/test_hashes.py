@@ -86,8 +86,8 @@ QUESTIONS = (
         "diamond (none, 1 streams, 1024 bytes, 2 devices)",
         "cd5ca12e0ed5f74b",
     ),
-    ("tiles", "catalogue:mlsys2026/1", "mlsys-2026-1", "56b83efe9d613b1e"),
-    ("tiles", "catalogue:mlsys2026/5?raster=keep&place=shared", "mlsys-2026-5", "22033df3b7ef28c2"),
+    ("tiles", "catalogue:mlsys2026/1", "mlsys-2026-1", "f157cfb3424b979e"),
+    ("tiles", "catalogue:mlsys2026/5?raster=keep&place=shared", "mlsys-2026-5", "6e23c88bd20badd8"),
     ("pipeline", "gen:stages?p=2&m=3", "stages?p=2&m=3 (makespan)", "8ef79edb6e5ce1c1"),
     (
         "pipeline",
