@@ -16,12 +16,13 @@ def prove_by_working_set(graph: Graph, bound: int) -> WorkingSetProof | None:
     """Return the op, or the end of the order, that needs `bound` bytes by itself, if there is one."""
     tensors = graph.tensors
     always = {t for t, x in enumerate(tensors) if x.initial and x.final}
+    kept = sum(tensors[t].nbytes for t in always)
     for w, op in enumerate(graph.ops):
-        held = {*always, *op.writes, *(t for t in op.reads if tensors[t].final)}
+        held = {*op.writes, *(t for t in op.reads if tensors[t].final)}
         if graph.accounting is Accounting.COEXIST:
             held.update(op.reads)
         workspace = min(mode.workspace for mode in op.all_modes)
-        if workspace + sum(tensors[t].nbytes for t in held) >= bound:
+        if workspace + kept + sum(tensors[t].nbytes for t in held - always) >= bound:
             return WorkingSetProof(at="op", op=w)
     for backward in (False, True):
         space = state_space(graph, backward=backward)
