@@ -176,6 +176,37 @@ ENTRY %main (p: pred[], a: f32[10]) -> f32[10] {
     )
 
 
+def test_what_is_changed_in_place_twice_in_a_body_lives_to_its_last_reader() -> None:
+    """The last op of the larger branch holds y, wide and z, its result: 400 + 1200 + 400 bytes."""
+    text = """\
+HloModule twice, is_scheduled=true
+
+%large (x: f32[100]) -> f32[100] {
+  %x = f32[100]{0} parameter(0)
+  %i = s32[] constant(0)
+  %y = f32[100]{0} custom-call(%x)
+  %s = f32[1]{0} custom-call(%x)
+  %u = f32[100]{0} dynamic-update-slice(%y, %s, %i)
+  %v = f32[100]{0} dynamic-update-slice(%u, %s, %i)
+  %wide = f32[300]{0} custom-call(%x)
+  ROOT %z = f32[100]{0} custom-call(%v, %wide)
+}
+
+%small (x.1: f32[100]) -> f32[100] {
+  %x.1 = f32[100]{0} parameter(0)
+  ROOT %z.1 = f32[100]{0} negate(%x.1)
+}
+
+ENTRY %main (p: pred[], a: f32[100]) -> f32[100] {
+  %p = pred[] parameter(0)
+  %a = f32[100]{0} parameter(1)
+  ROOT %c = f32[100]{0} conditional(%p, %a, %a), true_computation=%large, false_computation=%small
+}
+"""
+    (op,) = hlo_graph(text).ops
+    assert op.workspace == 400 + 1200
+
+
 def test_sizes_and_forms_of_shapes() -> None:
     shapes = {
         "f32[2,3]{1,0}": 24,

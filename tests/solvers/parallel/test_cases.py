@@ -8,9 +8,11 @@ from random import Random
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.parallel import cut_milp
 from lowtide.formulations.parallel import network as parallel_cut
 from lowtide.instances import decode_certificate, encode_certificate
 from lowtide.models.flow_proof import FlowCase, FlowProof, ParallelSetting
+from lowtide.models.problems.parallel_memory import Moment, moment_bytes
 from lowtide.models.verifier.flow import verify_flow
 from lowtide.solvers.parallel.cases import search
 from tests.oracles.brute_parallel import most_memory
@@ -186,3 +188,19 @@ def test_a_certificate_of_edges_holds_with_them_only() -> None:
     assert lt.verify_certificate(graph, certificate).valid
     without = replace(certificate, setting=ParallelSetting(processors=None))
     assert not lt.verify_certificate(graph, without).valid
+
+
+def test_a_hint_of_the_program_is_a_point_of_it_with_the_memory_of_its_moment() -> None:
+    pyo = pytest.importorskip("pyomo.environ")
+    shared = 0
+    for seed in range(5):
+        graph = random_graph(Random(seed), min_ops=3, max_ops=5)
+        network, n = parallel_cut.build(graph), len(graph.ops)
+        for k in (1, n // 2, n - 1):  # ops are in an order that runs
+            moment = Moment(finished=tuple(range(k)), running=(k,))
+            built = cut_milp.build(network, hint=moment)
+            rows = [*built.model.component_data_objects(pyo.Constraint)]
+            assert all(row.lslack() >= 0 and row.uslack() >= 0 for row in rows), seed
+            assert -pyo.value(built.model.memory) * built.unit == moment_bytes(graph, moment), seed
+            shared += len(network.shared)
+    assert shared > 0
