@@ -10,10 +10,12 @@ from .output import emit, emit_found, emit_json, emit_table, note
 from .parser import add_verb, seconds_or_none, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..results.library.sets import LibraryEntry, LibrarySet
     from .parser import Subparsers
 
-ACTIONS = ("list", "show", "run")
+ACTIONS = ("list", "show", "run", "submit")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -22,19 +24,24 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "library",
         run,
-        details="list: the sets, or the questions of one. show: a question and what is known of it. run: a\n"
-        "method over a set, as an experiment; the same command goes on after an interruption. Exit status\n"
-        "as of bench.",
+        details="list: the sets, or the questions of one. show: a question and its record. run: a method\n"
+        "over a set, as an experiment; the same command goes on after an interruption. submit: answers that\n"
+        "are better than the best known become records, once they are verified. Exit status as of bench.",
         examples=[
             "lowtide library list",
             "lowtide library list peak/open",
             "lowtide library show peak-open-001",
             "lowtide library run peak/hard --method auto --time-limit 60 --threads 1",
+            "lowtide library submit runs/library/2026.1/peak/hard --by 'A. Author'",
+            "lowtide library submit plan.json --by 'A. Author' --certificate proof.json",
         ],
     )
     parser.add_argument("action", choices=ACTIONS, help="what to do")
     parser.add_argument(
-        "name", nargs="?", metavar="SET|ID", help="peak/hard, 2026.1/peak/hard; peak-hard-001"
+        "names",
+        nargs="*",
+        metavar="SET|ID|PATH",
+        help="peak/hard, 2026.1/peak/hard; peak-hard-001; of submit: plans, folders of experiments",
     )
     parser.add_argument("--method", metavar="NAME", help="of run: see lowtide list methods")
     parser.add_argument(
@@ -54,8 +61,13 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--out", metavar="DIR", help="folder of the experiment (default runs/library/SET)")
     parser.add_argument(
-        "--best-known", metavar="FILE", help="of run: what records are compared with (default: the package's)"
+        "--best-known",
+        metavar="FILE",
+        help="of run and submit: what records are compared with, and written to (default: the package's)",
     )
+    parser.add_argument("--by", metavar="NAME", help="of submit: who submits")
+    parser.add_argument("--id", metavar="ID", help="of submit: the question that the plan answers")
+    parser.add_argument("--certificate", metavar="FILE", help="of submit: the proof of the plan's bound")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -64,16 +76,64 @@ def run(args: argparse.Namespace) -> int:
     from ..models.errors import UsageError
     from ..results.library.sets import find_entry, find_set
 
-    if args.action == "list":
-        return _list_sets(args) if args.name is None else _list_entries(args, find_set(args.name))
-    if args.name is None:
+    if args.action == "list" and not args.names:
+        return _list_sets(args)
+    if args.action == "submit":
+        return _submit(args)
+    if len(args.names) != 1:
         expected = "the id of a question" if args.action == "show" else "the name of a set"
-        raise UsageError(f"library {args.action}: found no name, expected {expected}; lowtide library list")
+        found = f"{len(args.names)} names" if args.names else "no name"
+        raise UsageError(f"library {args.action}: found {found}, expected {expected}; lowtide library list")
+    if args.action == "list":
+        return _list_entries(args, find_set(args.names[0]))
     if args.action == "show":
-        return _show(args, *find_entry(args.name))
+        return _show(args, *find_entry(args.names[0]))
     if args.method is None:
         raise UsageError("library run: found no --method, expected --method NAME; lowtide list methods")
-    return _run(args, find_set(args.name))
+    return _run(args, find_set(args.names[0]))
+
+
+def _submit(args: argparse.Namespace) -> int:
+    """Write what is better than the best known, or say why nothing is."""
+    from ..models.errors import UsageError
+    from ..results.audits.best_known import FOLDER
+    from ..results.library.submission import submit
+
+    if not args.names or not args.by or (args.certificate and (len(args.names) > 1 or not args.id)):
+        expected = "paths and --by NAME; --certificate goes with --id ID and one path"
+        raise UsageError(f"library submit: found {' '.join(args.names) or 'no path'}, expected {expected}")
+    done = submit(
+        args.names,
+        args.by,
+        question=args.id,
+        certificate=args.certificate,
+        best_known=args.best_known or FOLDER,
+    )
+    if not done.changes:
+        raise UsageError(
+            f"library submit: nothing is better than the best known: {'; '.join(done.not_better)}"
+        )
+    if args.json:
+        emit_json(
+            {
+                "records": [change._asdict() for change in done.changes],
+                "files": [str(file) for file in done.files],
+                "not_better": done.not_better,
+            }
+        )
+        return 0
+    _emit_records(done.changes)
+    for file in done.files:
+        emit(f"wrote {file}")
+    for words in done.not_better:
+        note(f"not better: {words}")
+    return 0
+
+
+def _emit_records(records: Iterable[Any]) -> None:
+    for record in records:
+        old = "nothing" if record.old is None else f"{record.old:,}"
+        emit(f"new record: {record.side} {old} -> {record.new:,}, {record.instance} ({record.method})")
 
 
 def _list_sets(args: argparse.Namespace) -> int:
@@ -126,20 +186,28 @@ def _show(args: argparse.Namespace, one_set: LibrarySet, entry: LibraryEntry) ->
     from ..results.audits.best_known import read_best_known
 
     about = _about(one_set, entry, read_best_known())
-    features = about.pop("features")
-    rows = [(key, _text(key, value)) for key, value in {**about, **features}.items() if value is not None]
-    emit_found(args.json, {**about, "features": features}, rows)
+    flat = {key: value for key, value in about.items() if key not in ("features", "history", "tried")}
+    rows = [(k, _text(k, value)) for k, value in {**flat, **about["features"]}.items() if value is not None]
+    rows += [("before", " ".join(_text(k, v) for k, v in past.items())) for past in about["history"]]
+    rows += [
+        ("tried", f"{method}: {', '.join(_text(method, value) for value in pair)}")
+        for method, pair in about["tried"].items()
+    ]
+    emit_found(args.json, about, rows)
     return 0
 
 
 def _about(one_set: LibrarySet, entry: LibraryEntry, known: Any) -> dict[str, Any]:
-    """Return what is said of a question: its features, and the best that is known."""
+    """Return what is said of a question: its features, and its record."""
+    from ..results.audits.best_known import BestKnown, entry_dict
     from ..results.tables.metrics import primal_gap
 
-    entry_known = known.get((entry.sha256, one_set.problem))
-    marks = [None if entry_known is None else getattr(entry_known, side) for side in ("objective", "bound")]
+    nothing = BestKnown(instance=entry.spec, sha256=entry.sha256, problem=one_set.problem, unit="")
+    record = known.get((entry.sha256, one_set.problem), nothing)
+    marks = record.objective, record.bound
     best, bound = (None if mark is None else mark.value for mark in marks)
-    by, proved_by = (None if mark is None else mark.method for mark in marks)
+    by, proved_by = (None if mark is None else _source(mark) for mark in marks)
+    written = entry_dict(record)
     return {
         "id": entry.id,
         "set": one_set.name,
@@ -150,12 +218,20 @@ def _about(one_set: LibrarySet, entry: LibraryEntry, known: Any) -> dict[str, An
         "bound": bound,
         "bound by": proved_by,
         "gap": None if best is None or bound is None else primal_gap(best, bound),
-        "status": "closed" if best is not None and best == bound else "open",
+        "status": record.status,
         "origin": entry.origin,
         "licence": entry.licence,
         "command": f"lowtide solve {one_set.problem} '{entry.spec}'",
         "features": dict(entry.features),
+        "history": written.get("history", []),
+        "tried": written.get("tried", {}),
     }
+
+
+def _source(mark: Any) -> str:
+    """Return the method of a value, who submitted it, the day and the table that has it."""
+    words = (mark.method, mark.by and f"by {mark.by}", mark.date, mark.table and f"table {mark.table}")
+    return ", ".join(word for word in words if word)
 
 
 def _text(key: str, value: object) -> str:
@@ -172,7 +248,7 @@ def _run(args: argparse.Namespace, one_set: LibrarySet) -> int:
     from ..models.files import write_whole
     from ..results.audits.best_known import read_best_known
     from ..results.library.experiment import experiment_text
-    from ..results.library.scores import new_records, scores
+    from ..results.library.scores import mean_rank, new_records, scores
     from ..results.sweeps.folder import check_begin
     from ..results.sweeps.runspec import Limits
     from ..results.tables.table_text import json_values, plain
@@ -211,13 +287,17 @@ def _run(args: argparse.Namespace, one_set: LibrarySet) -> int:
     measured = runs.read_runs(
         [str(out)], argparse.Namespace(best_known=args.best_known, where=[], virtual_best=False)
     )
-    table, records = scores(measured), new_records(measured, read_best_known(args.best_known))
+    known = read_best_known(args.best_known)
+    table, records = scores(measured), new_records(measured, known)
+    rank, rivals = mean_rank(measured, known)
     if args.json:
         emit_json(
             {
                 **summary,
                 "set": one_set.name,
                 "scores": json_values(table),
+                "rank": rank,
+                "rivals": rivals,
                 "records": [r._asdict() for r in records],
             }
         )
@@ -230,8 +310,8 @@ def _run(args: argparse.Namespace, one_set: LibrarySet) -> int:
         right=columns[1:],
     )
     emit(table.note)
-    for record in records:
-        old = "nothing" if record.old is None else f"{record.old:,}"
-        emit(f"new record: {record.side} {old} -> {record.new:,}, {record.instance} ({record.method})")
+    if rank is not None:
+        emit(f"rank: {rank:.2f} on average (1 is best) among {rivals:.1f} methods with committed results")
+    _emit_records(records)
     note(f"{out}: records, logs and plans; lowtide table {out} makes other tables of them")
     return status

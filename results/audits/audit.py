@@ -29,6 +29,8 @@ bound-above-neighbour  a bound of a question with more of a resource contradicts
                        of one with less
 worse-than-neighbour   the best objective of a question with more of a resource is worse
 again-differs          a row that was made again came out otherwise
+record-unproved        the best-known files name who submitted a value, or say certified, but no plan or
+                       certificate beside them shows it (looked at if a folder around them is audited)
 =====================  =====================================================================
 
 What the catalogue and the package's best-known file know takes part like any record. An objective whose
@@ -47,6 +49,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
+from pathlib import Path
 
 from ...models.errors import LowtideError
 from ...models.problems.peak import Peak
@@ -105,9 +108,12 @@ def audit(
         elsewhere=evidence.elsewhere,
     )
     known = read_best_known(best_known)
+    files = Path(best_known).resolve()
+    whole = plans == "all" and any(Path(path).resolve() in files.parents for path in paths)
     abouts: dict[Question, About] = {}
     for claim in (*evidence.claims, *_claims_of(known, best_known)):
-        abouts.setdefault(claim.question, About(known.get(claim.question))).claims.append(claim)
+        entry = About(known.get(claim.question), whole)
+        abouts.setdefault(claim.question, entry).claims.append(claim)
     for row in evidence.rows:
         if row.question in abouts:
             abouts[row.question].rows.append(row)
@@ -139,9 +145,10 @@ CHUNK = 40
 
 @dataclass(slots=True)
 class About:
-    """All that is on record about one question."""
+    """All that is on record about one question; `whole`: the folder around the best-known files is read."""
 
     known: BestKnown | None
+    whole: bool
     claims: list[Claim] = field(default_factory=list)
     rows: list[TableRow] = field(default_factory=list)
 
@@ -167,6 +174,8 @@ def _audit_all(part: Sequence[About], plans: str, audit: Audit, progress: Callab
         wrong, right, certified = _recheck_plans(item.claims, plans, problems, audit, progress)
         _compare([c for c in item.claims if id(c) not in wrong], audit)
         _better_than_known(item.claims, item.known, audit)
+        if item.whole and item.known is not None:
+            _without_proof(item.known, right, certified, audit)
         count_unwitnessed(item.claims, right, certified, audit)
         witnesses_without_row(item.claims, audit)
 
@@ -286,9 +295,9 @@ def _recheck_plans(
 
 
 def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, audit: Audit) -> None:
-    """Add the rows of committed tables that say more than the best-known file."""
+    """Add the rows of committed tables, and what was submitted, that say more than the best-known file."""
     for claim in claims:
-        if claim.table is None:
+        if claim.table is None and claim.by is None:
             continue
         for side, value in (("objective", claim.objective), ("bound", claim.bound)):
             mark = None if known is None else getattr(known, side)
@@ -299,6 +308,23 @@ def _better_than_known(claims: Sequence[Claim], known: BestKnown | None, audit: 
                 said = "nothing" if mark is None else str(mark.value)
                 message = f"{side} {value}, where the best known is {said}"
                 audit.contradictions.append(about("better-than-known", message, [claim]))
+
+
+def _without_proof(
+    known: BestKnown, right: Sequence[Claim], certified: Sequence[Claim], audit: Audit
+) -> None:
+    """Add what the best-known file says was submitted or certified, and nothing shows."""
+    shown = (
+        ("objective", known.objective, {claim.objective for claim in right}, False),
+        ("bound", known.bound, {claim.bound for claim in certified}, known.status == "certified"),
+    )
+    for side, mark, values, is_certified in shown:
+        if mark is None or mark.value in values or (mark.by is None and not is_certified):
+            continue
+        what = f"{side} {mark.value}, {'certified' if is_certified else f'submitted by {mark.by}'}"
+        message = f"found {what}, expected a plan or a certificate beside the tables or in plans"
+        where = (f"best known: {known.instance} ({known.problem})",)
+        audit.contradictions.append(Contradiction(kind="record-unproved", message=message, records=where))
 
 
 def _alone(claims: Sequence[Claim]) -> Iterator[Contradiction]:

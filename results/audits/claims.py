@@ -64,6 +64,8 @@ class Claim:
         The day of the run, ISO, or None.
     version
         Of the package that ran, or None.
+    by
+        Who submitted it; None: the suite.
     """
 
     source: str
@@ -86,6 +88,7 @@ class Claim:
     table: str | None = None
     date: str | None = None
     version: str | None = None
+    by: str | None = None
 
     @property
     def question(self) -> Question:
@@ -146,6 +149,7 @@ def claim_of(
         table=table,
         date=started[:10] if isinstance(started, str) else None,
         version=record.get("version"),
+        by=record.get("by"),
     )
 
 

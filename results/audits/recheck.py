@@ -66,12 +66,12 @@ def recheck(claim: Claim, problems: dict[Question, Problem]) -> Recheck:
         )
     except InstanceError as error:
         return Recheck(fault=("plan-invalid", f"the plan cannot be read: {error}"))
-    made_for, source = _made_for(answer)
+    sha256, source = made_for(answer)
     try:
         problem = problem_of(claim, problems, source)
     except LowtideError as error:
         return Recheck(unchecked=str(error))
-    if made_for not in (None, _hash_of(problem, answer)):
+    if sha256 not in (None, hash_of(problem, answer)):
         return Recheck(fault=("plan-invalid", f"{claim.plan} is a plan for another instance"))
     if problem.answers != "edges":
         return _judge(claim, answer.offsets if isinstance(answer, Allocation) else answer, problem)
@@ -164,7 +164,7 @@ def _read_certificate(claim: Claim, problem: Problem) -> Certificate | Recheck:
     return certificate
 
 
-def _made_for(answer: Plan | Allocation | Strategies) -> tuple[str | None, str | None]:
+def made_for(answer: Plan | Allocation | Strategies) -> tuple[str | None, str | None]:
     """Return hash and source of what an answer names: a graph, buffers or a network."""
     if isinstance(answer, Plan):
         return answer.graph_sha256, answer.graph_source
@@ -173,7 +173,7 @@ def _made_for(answer: Plan | Allocation | Strategies) -> tuple[str | None, str |
     return answer.buffers_sha256, answer.buffers_source
 
 
-def _hash_of(problem: Problem, answer: Plan | Allocation | Strategies) -> str:
+def hash_of(problem: Problem, answer: Plan | Allocation | Strategies) -> str:
     """Return the hash that an answer to the problem names."""
     graph = problem.plan_graph
     return graph.sha256 if isinstance(answer, Plan) and graph is not None else problem.instance.sha256

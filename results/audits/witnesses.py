@@ -22,6 +22,8 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import os
+import platform
 from collections.abc import Iterable, Mapping
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -36,6 +38,12 @@ LARGEST = 400_000
 """Bytes of a file of witnesses: larger plans are made again instead."""
 LARGEST_PLAN = 40_000
 """Bytes of one witness in it."""
+
+KEPT = (
+    *("instance", "instance_sha256", "problem", "method", "status", "objective", "bound", "proof"),
+    *("bound_kind", "verified", "seconds", "limits", "version", "started", "machine", "by"),
+)
+"""What a witness says of its run."""
 
 _ROWS, _OF, _STEPS = "%rows", "%of", "%steps"
 
@@ -66,6 +74,20 @@ def unpacked(value: Any) -> Any:
         columns = [unpacked(column) for column in value[_OF]]
         return [dict(zip(value[_ROWS], cells, strict=True)) for cells in zip(*columns, strict=True)]
     return {key: unpacked(item) for key, item in value.items()}
+
+
+def witness_of(
+    record: Mapping[str, Any], plan: dict[str, Any], proof: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return what is kept of a run record, with its plan and its certificate."""
+    found = {key: record[key] for key in KEPT if key in record}
+    machine = found.get("machine", {"cores": os.cpu_count(), "kind": platform.machine()})
+    found["machine"] = {key: value for key, value in machine.items() if key != "host"}
+    for answer in (plan, proof or {}):
+        for about in ("graph", "buffers", "network"):
+            if about in answer:
+                answer[about]["source"] = None
+    return {**found, "plan": plan, "certificate": None if proof is None else {"document": proof}}
 
 
 def write_witnesses(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

@@ -7,6 +7,7 @@ whose question has no bound at all, counts with a gap of 100 %.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..audits.claims import Question, is_maximized
@@ -66,6 +67,29 @@ def scores(runs: pd.DataFrame) -> Table:
         kinds=tuple(part.kinds[0] for part in parts.values()),
         cells=tuple(tuple(part.cells[i][0] for part in parts.values()) for i in range(len(first.labels))),
     )
+
+
+def mean_rank(runs: pd.DataFrame, known: Mapping[Question, BestKnown]) -> tuple[float | None, float]:
+    """Return the mean rank of runs among the methods of the committed tables, and the mean number of these.
+
+    The rank of a run is one more than the number of other methods with a better objective, whatever time they
+    had; a run without an answer is behind all of them. None if no method has an objective.
+    """
+    import pandas as pd
+
+    ranks, counts = [], []
+    for method, sha256, problem, objective in runs[
+        ["method", "instance_sha256", "problem", "objective"]
+    ].itertuples(index=False, name=None):
+        entry = known.get((sha256, problem))
+        others = {} if entry is None else {m: pair[0] for m, pair in entry.tried.items() if m != method}
+        values = [value for value in others.values() if value is not None]
+        if values:
+            larger = is_maximized(problem)
+            better = (pd.isna(objective) or (v > objective if larger else v < objective) for v in values)
+            ranks.append(1 + sum(better))
+            counts.append(len(values))
+    return (fmean(ranks), fmean(counts)) if ranks else (None, 0.0)
 
 
 def new_records(runs: pd.DataFrame, known: Mapping[Question, BestKnown]) -> list[NewRecord]:

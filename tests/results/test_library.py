@@ -17,7 +17,7 @@ from lowtide.results.audits.best_known import BestKnown, Mark
 from lowtide.results.experiments.library.make import MOST, MOST_OF_FAMILY, chosen, files
 from lowtide.results.experiments.library.pool import UNCLEAR, class_of
 from lowtide.results.library.experiment import experiment_text
-from lowtide.results.library.scores import NewRecord, new_records, scores
+from lowtide.results.library.scores import NewRecord, mean_rank, new_records, scores
 from lowtide.results.library.sets import FOLDER, VERSION, find_entry, find_set, read_set, set_text, sets
 from lowtide.results.sweeps.experiment import ExperimentError, read_experiment
 from lowtide.results.sweeps.job import load_question
@@ -78,12 +78,16 @@ def test_the_choice_spreads_and_does_not_depend_on_the_order_of_the_pool() -> No
     assert max(ops) == max(some["features"]["ops"] for some in pool if some["origin"] == "real")
 
 
+TRIED = {"auto": (10, 8), "greedy": (12, None), "reference": (14, None), "none": (None, 7)}
+
+
 def known(objective: int | None, bound: int | None) -> BestKnown:
-    marks = {
-        side: None if value is None else Mark(value=value, method="auto")
-        for side, value in (("objective", objective), ("bound", bound))
-    }
-    return BestKnown(instance="x", sha256="0" * 64, problem="peak", unit="bytes", **marks)
+    best, proved = (
+        None if value is None else Mark(value=value, method="auto") for value in (objective, bound)
+    )
+    return BestKnown(
+        instance="x", sha256="0" * 64, problem="peak", unit="bytes", objective=best, bound=proved, tried=TRIED
+    )
 
 
 def test_classes_follow_from_what_is_known() -> None:
@@ -203,7 +207,7 @@ def test_the_command_lists_and_shows(tmp_path: Path) -> None:
     questions = answer("library", "list", "peak/hard", cwd=tmp_path)["questions"]
     shown = answer("library", "show", questions[0]["id"], cwd=tmp_path)
     assert shown == questions[0]
-    assert shown["status"] == "closed"
+    assert shown["status"] in ("certified", "claimed")
     assert shown["best"] == shown["bound"]
 
 
@@ -243,3 +247,15 @@ def test_a_method_of_a_user_beats_a_record(tmp_path: Path) -> None:
     again = lowtide(*words, "--quiet", cwd=tmp_path, env=env)
     assert "new record" not in again.stdout
     assert "1/1" in again.stdout
+
+
+def test_ranks_are_among_other_methods() -> None:
+    runs = frame(
+        record("a", "mine", objective=11, instance_sha256="0" * 64),
+        record("b", "mine", status="unknown", instance_sha256="0" * 64),
+        record("c", "greedy", objective=11, instance_sha256="0" * 64),
+        record("d", "mine", objective=1, instance_sha256="1" * 64),
+    )
+    rank, rivals = mean_rank(runs, {("0" * 64, "peak"): known(10, 8)})
+    assert (rank, rivals) == ((2 + 4 + 2) / 3, (3 + 3 + 2) / 3)
+    assert mean_rank(runs, {}) == (None, 0.0)

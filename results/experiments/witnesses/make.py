@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +33,7 @@ from ...audits.witnesses import (
     packed,
     plan_hash,
     read_witnesses,
+    witness_of,
     write_witnesses,
 )
 from ...certificates import with_certificate
@@ -45,22 +44,6 @@ HINTS = {f"catalogue:minimalloc/{name}": HERE / f"offsets_heights/best/{name}.js
 
 KEEP_EVERY = 60.0
 """Seconds between two writings of the files; compressing 400 kB takes some seconds."""
-
-KEPT = (
-    *(
-        "instance",
-        "instance_sha256",
-        "problem",
-        "method",
-        "status",
-        "objective",
-        "bound",
-        "proof",
-        "bound_kind",
-    ),
-    *("verified", "seconds", "limits", "version", "started", "machine"),
-)
-"""What a witness says of its run."""
 
 
 def make(*, time_limit: float = 20, only: str = "", optimal: bool = False) -> None:
@@ -161,18 +144,6 @@ def answered(claims: Sequence[Claim], folder: Path, time_limit: float) -> dict[s
             certificate = json.loads(proof.read_text()) if proof.exists() else None
             return witness_of(record, json.loads(plan.read_text()), certificate)
     return None
-
-
-def witness_of(
-    record: Mapping[str, Any], plan: dict[str, Any], proof: dict[str, Any] | None
-) -> dict[str, Any]:
-    """Return what is kept of a run record, with its plan and its certificate."""
-    found = {key: record[key] for key in KEPT if key in record}
-    found.setdefault("machine", {"cores": os.cpu_count(), "kind": platform.machine()})
-    for answer in (plan, proof or {}):
-        if "graph" in answer or "buffers" in answer:
-            answer["graph" if "graph" in answer else "buffers"]["source"] = None
-    return {**found, "plan": plan, "certificate": None if proof is None else {"document": proof}}
 
 
 def keep_all(found: Mapping[str, list[dict[str, Any]]]) -> None:
