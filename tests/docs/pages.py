@@ -1,6 +1,7 @@
 """Pages of the documentation as programs: their files, edits, commands and Python, in the order of the page.
 
-* ``{code-block} LANGUAGE`` with ``:caption: FILE``: the file is written;
+* ``{code-block} LANGUAGE`` with ``:caption: FILE``: the file is written; the package of a ``pyproject.toml``
+  is installed for the commands that follow, as ``pip install -e`` of its folder does;
 * ``{code-block} diff`` with ``:caption: FILE``: lines with ``+`` go in behind the line above them, those with
   ``-`` go;
 * ``console``: lines with ``$`` are run, and the output is compared; the exit status is 0, but where the
@@ -19,6 +20,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,10 +104,27 @@ class Reader:
                 path = self.folder / block.file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(block.text)
+                if path.name == "pyproject.toml":
+                    self._install(path)
             elif block.kind == "console":
                 self._run(block, where)
             elif block.kind == "python":
                 self._execute(block, where)
+
+    def _install(self, file: Path) -> None:
+        """Make the modules of a project and its entry points known to new processes."""
+        project = tomllib.loads(file.read_text())["project"]
+        info = file.parent / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+        info.mkdir()
+        about = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+        (info / "METADATA").write_text(about)
+        groups = project["entry-points"].items()
+        lines = [
+            x for group, points in groups for x in (f"[{group}]", *(f"{k} = {v}" for k, v in points.items()))
+        ]
+        (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+        before = self.environment.get("PYTHONPATH") or os.environ.get("PYTHONPATH", "")
+        self.environment["PYTHONPATH"] = os.pathsep.join((str(file.parent), before))
 
     def _run(self, block: Block, where: str) -> None:
         for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:

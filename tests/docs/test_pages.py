@@ -30,7 +30,7 @@ PROGRAMS = [
 ]
 
 
-SLOW = ("CONTRIBUTING", "estimates", "experiments", "library", "llm", "machines", "start")
+SLOW = ("CONTRIBUTING", "estimates", "experiments", "library", "llm", "machines", "record", "start")
 """Pages that take seconds, besides those of problems and of extensions."""
 
 
