@@ -166,9 +166,10 @@ def _list_sets(args: argparse.Namespace) -> int:
 
 def _list_entries(args: argparse.Namespace, one_set: LibrarySet) -> int:
     from ..results.audits.best_known import read_best_known
+    from ..results.library.records import record_of
 
     known = read_best_known()
-    rows = [_about(one_set, entry, known) for entry in one_set.entries]
+    rows = [record_of(one_set, entry, known) for entry in one_set.entries]
     if args.json:
         emit_json({"name": one_set.name, "rule": one_set.rule, "created": one_set.created, "questions": rows})
         return 0
@@ -184,8 +185,9 @@ def _list_entries(args: argparse.Namespace, one_set: LibrarySet) -> int:
 
 def _show(args: argparse.Namespace, one_set: LibrarySet, entry: LibraryEntry) -> int:
     from ..results.audits.best_known import read_best_known
+    from ..results.library.records import record_of
 
-    about = _about(one_set, entry, read_best_known())
+    about = record_of(one_set, entry, read_best_known())
     flat = {key: value for key, value in about.items() if key not in ("features", "history", "tried")}
     rows = [(k, _text(k, value)) for k, value in {**flat, **about["features"]}.items() if value is not None]
     rows += [("before", " ".join(_text(k, v) for k, v in past.items())) for past in about["history"]]
@@ -195,43 +197,6 @@ def _show(args: argparse.Namespace, one_set: LibrarySet, entry: LibraryEntry) ->
     ]
     emit_found(args.json, about, rows)
     return 0
-
-
-def _about(one_set: LibrarySet, entry: LibraryEntry, known: Any) -> dict[str, Any]:
-    """Return what is said of a question: its features, and its record."""
-    from ..results.audits.best_known import BestKnown, entry_dict
-    from ..results.tables.metrics import primal_gap
-
-    nothing = BestKnown(instance=entry.spec, sha256=entry.sha256, problem=one_set.problem, unit="")
-    record = known.get((entry.sha256, one_set.problem), nothing)
-    marks = record.objective, record.bound
-    best, bound = (None if mark is None else mark.value for mark in marks)
-    by, proved_by = (None if mark is None else _source(mark) for mark in marks)
-    written = entry_dict(record)
-    return {
-        "id": entry.id,
-        "set": one_set.name,
-        "spec": entry.spec,
-        "sha256": entry.sha256,
-        "best": best,
-        "best by": by,
-        "bound": bound,
-        "bound by": proved_by,
-        "gap": None if best is None or bound is None else primal_gap(best, bound),
-        "status": record.status,
-        "origin": entry.origin,
-        "licence": entry.licence,
-        "command": f"lowtide solve {one_set.problem} '{entry.spec}'",
-        "features": dict(entry.features),
-        "history": written.get("history", []),
-        "tried": written.get("tried", {}),
-    }
-
-
-def _source(mark: Any) -> str:
-    """Return the method of a value, who submitted it, the day and the table that has it."""
-    words = (mark.method, mark.by and f"by {mark.by}", mark.date, mark.table and f"table {mark.table}")
-    return ", ".join(word for word in words if word)
 
 
 def _text(key: str, value: object) -> str:

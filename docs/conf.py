@@ -24,6 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx-mathjax-offline",
     "directives",
+    "scoreboard",
 ]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block", "attrs_inline"]
