@@ -98,6 +98,7 @@ def test_classes_follow_from_what_is_known() -> None:
     assert class_of(known(5, 5), [quick, failed]) == "easy"
     assert class_of(known(5, 5), [{**quick, "seconds": 10.1}]) == "hard"
     assert class_of(known(5, 5), [failed]) == UNCLEAR
+    assert class_of(known(5, 5), [failed, {**failed, "method": "auto", "limits": {}}]) == "hard"
     assert class_of(known(5, 5), [{**failed, "method": "greedy"}]) == "easy"
 
 
@@ -147,6 +148,7 @@ def test_audit_tells_of_a_changed_hash(tmp_path: Path) -> None:
     assert not audit([tmp_path / "peak-hard.json"]).contradictions
 
 
+@pytest.mark.slow
 def test_an_experiment_refuses_a_changed_hash(tmp_path: Path) -> None:
     some = read_set(changed(tmp_path))
     (tmp_path / "x.toml").write_text(experiment_text(some, some.entries, "greedy", LIMITS, [0]))
@@ -154,6 +156,7 @@ def test_an_experiment_refuses_a_changed_hash(tmp_path: Path) -> None:
         read_experiment(tmp_path / "x.toml")
 
 
+@pytest.mark.slow
 def test_an_experiment_has_the_questions_of_the_set(tmp_path: Path) -> None:
     some = find_set("minio/hard")
     (tmp_path / "x.toml").write_text(experiment_text(some, some.entries, "auto", LIMITS, [3]))

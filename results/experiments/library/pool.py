@@ -1,12 +1,12 @@
 """The pool of the library: questions with their features, and how well they are known.
 
-The questions are those of ``results/best_known`` that load without files of one's own. Their
-class follows from the committed tables:
+The questions are those of ``results/best_known`` that load without files of one's own and that no committed
+row calls infeasible. Their class follows from the committed tables:
 
 * ``open``: the best bound known does not meet the best objective known;
 * ``easy``: they meet, and a row of `auto` proves it in at most `EASY` seconds; or no row of `auto` says its
-  seconds, and no row of a method that proves optima ended without the proof, or `auto` closes it now, on one
-  thread, in `EASY` seconds;
+  seconds, and no row of a method that proves optima ended without the proof, or `auto` closes it, on one
+  thread, in `EASY` seconds (in a reference run, else now);
 * ``hard``: they meet, otherwise.
 
 Of a family at most `DRAWN` questions of each class enter, drawn by the hash of version and question. Sets
@@ -41,11 +41,15 @@ from ...library.sets import VERSION
 from ...sweeps.job import load_question
 from ...tables.declared import TABLE, read_declared, records_of_row
 from ..running import HERE, say
+from .reference import read_runs
 
 POOL = Path(__file__).with_name("pool.json")
 DRAWN = 12
 """Largest number of questions of a family and a class; few more than a set takes, since each is loaded."""
-ASKED = ("peak", "offsets", "makespan", "recompute", "placement", "arena", "hybrid", "memory-edges", "minio")
+ASKED = (
+    *("peak", "offsets", "makespan", "recompute", "placement", "arena", "hybrid", "memory-edges", "minio"),
+    *("partition", "pipeline", "distributed", "streams", "parallel-memory"),
+)
 """Problems of the version, first those that most is known of."""
 EASY = 10.0
 """Largest wall time, in seconds, of the proof of an easy question; at 60 only two problems had hard ones."""
@@ -68,13 +72,19 @@ def measure(only: str = "") -> None:
     rows = {(row["problem"], row["spec"]): row for row in read_pool()} if POOL.exists() else {}
     graphs: dict[tuple[str, str], Features] = {}
     drawn = list(_drawn())
+    other: list[BestKnown] = []
     for number, (level, known) in enumerate(drawn, start=1):
         key = (known.problem, known.instance)
         if key not in rows and f"{known.problem}/{level}".startswith(only):
+            if load_question(known.problem, known.instance).instance.sha256 != known.sha256:
+                say(f"{known.instance}: another hash than that of the best known, left out")
+                other.append(known)
+                continue
             rows[key] = _row(known, graphs)
             if not number % 10:
                 say(f"{number} of {len(drawn)}")
                 _write(list(rows.values()), {f"{k.problem}/{level}" for level, k in drawn})
+    drawn = [(level, known) for level, known in drawn if known not in other]
     lacking = {f"{k.problem}/{level}" for level, k in drawn if (k.problem, k.instance) not in rows}
     for level, known in drawn:
         row = rows.get((known.problem, known.instance))
@@ -111,9 +121,10 @@ def _drawn() -> Iterator[tuple[str, BestKnown]]:
     groups: dict[tuple[str, str, str], list[tuple[str, BestKnown]]] = {}
     for question, known in read_best_known().items():
         bundled = known.instance.startswith(("catalogue:", "gen:", "onnx:")) and ".toml" not in known.instance
-        if bundled and known.problem in ASKED:
+        tried = attempts.get(question, [])
+        if bundled and known.problem in ASKED and all(run["status"] != "infeasible" for run in tried):
             family = _source(parse_spec(known.instance))[0]
-            key = (known.problem, class_of(known, attempts.get(question, [])), family)
+            key = (known.problem, class_of(known, tried), family)
             groups.setdefault(key, []).append((drawn_by(known.sha256), known))
     for (_, level, _), group in sorted(groups.items(), key=lambda item: (ASKED.index(item[0][0]), item[0])):
         yield from ((level, known) for _, known in sorted(group, key=lambda pair: pair[0])[:DRAWN])
@@ -138,6 +149,9 @@ def _attempts() -> dict[Question, list[Row]]:
                     question = (record["instance_sha256"], record["problem"])
                     seconds = float(row["seconds"]) if row.get("seconds") else None
                     records.setdefault(question, []).append({**record, "seconds": seconds})
+    for run in read_runs():
+        seconds = sum(run["seconds"][part] or 0 for part in ("build", "solve"))
+        records.setdefault((run["instance_sha256"], run["problem"]), []).append({**run, "seconds": seconds})
     return records
 
 
@@ -151,7 +165,8 @@ def class_of(known: BestKnown, attempts: list[Row]) -> str:
         return "easy" if min(times) <= EASY else "hard"
     exact = {m.name for m in methods() if m.problem == known.problem and m.proves is Proves.OPTIMUM}
     failed = (a for a in attempts if a["method"] in exact and a not in proofs and a["status"] != "infeasible")
-    return UNCLEAR if any(failed) else "easy"
+    measured = any("limits" in a for a in attempts)  # a reference run, of 10 s, without the proof
+    return "easy" if not any(failed) else "hard" if measured else UNCLEAR
 
 
 def _is_closed_now(known: BestKnown) -> bool:
@@ -165,7 +180,8 @@ def _row(known: BestKnown, graphs: dict[tuple[str, str], Features]) -> Row:
     spec = parse_spec(known.instance)
     asked = _asked(known.problem, spec)
     about = "offsets" if PROBLEMS[known.problem].about == "buffers" else "peak"
-    base = str(Spec(spec.scheme, spec.name, {k: v for k, v in spec.options.items() if k not in asked}))
+    left_out = {*asked, "exchange"}  # which stands beside replicas alone
+    base = str(Spec(spec.scheme, spec.name, {k: v for k, v in spec.options.items() if k not in left_out}))
     if (about, base) not in graphs:
         graphs[about, base] = counts_of(load_question(about, base))
     family, origin, licence = _source(spec)
