@@ -6,17 +6,21 @@ rounded up, is at most the cost of every answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ...models.problems.sharding import Sharding
-from .local_milp import BYTES_PER_TERM, ENGINE, LocalModel, decode, size
+from .local_milp import BYTES_PER_TERM, ENGINE, Kept, LocalModel, decode, size
 from .local_milp import build as build_milp
 
 __all__ = ["BYTES_PER_TERM", "ENGINE", "build", "decode", "size"]
 
 
 def build(
-    problem: Sharding, *, most: int | None = None, expired: Callable[[], bool] = lambda: False
+    problem: Sharding,
+    *,
+    sections: Collection[int] | None = None,
+    kept: Kept | None = None,
+    expired: Callable[[], bool] = lambda: False,
 ) -> LocalModel:
-    """Return the model; answers that cost more than `most` may be left out."""
-    return build_milp(problem, most=most, relaxed=True, expired=expired)
+    """Return the model of some sections, labels and pairs; None: of all."""
+    return build_milp(problem, sections=sections, kept=kept, relaxed=True, expired=expired)

@@ -1,24 +1,25 @@
-r"""Strategies as a MILP over the local polytope: one binary of each strategy, a share of each pair.
+r"""Strategies as a MILP over the local polytope: one binary of each label, a share of each pair.
 
-Data: see `lowtide.formulations.sharding.data` (nodes v with strategies s of cost :math:`c_{vs}` and usage
-:math:`w_{vs}`, pairs e = (u, v) of finite costs :math:`q_{est}`, sections r of time with the nodes
-:math:`A_r` that are alive, limit L).
+Data: see `lowtide.formulations.sharding.data` (groups v with labels s of cost :math:`c_{vs}`, pairs
+e = (u, v) of finite costs :math:`q_{est}`, sections r of time with usages :math:`w_{vsr}` above the least
+and room :math:`R_r`, costs C of what is settled).
 
-Variables. :math:`x_{vs} \in \{0, 1\}`: v has strategy s. :math:`y_{est} \in \{0, 1\}`, only of finite costs:
-u has s and v has t (whole anyway, where x is; a solver that knows it rounds bounds off less). Costs that no
-answer as good as a known one has are left out, too (`lowtide.formulations.sharding.data.without_dear`).
+Variables. :math:`x_{vs} \in \{0, 1\}`: v has label s. :math:`y_{est} \in \{0, 1\}`, only of finite costs:
+u has s and v has t (whole anyway, where x is; a solver that knows it rounds bounds off less). Labels and
+pairs that no answer as good as a known one has are left out, too (`lowtide.formulations.sharding.prices`).
+Where a room is negative there is no answer, and no model is built.
 
-Objective. Minimize :math:`\sum c_{vs} x_{vs} + \sum q_{est} y_{est}` subject to
+Objective. Minimize :math:`C + \sum c_{vs} x_{vs} + \sum q_{est} y_{est}` subject to
 
 1. :math:`\sum_s x_{vs} = 1`;
 2. :math:`\sum_t y_{est} = x_{us}` and :math:`\sum_s y_{est} = x_{vt}`;
-3. :math:`\sum_{v \in A_r} (w_{vs} - w_v) x_{vs} \le L - \sum_{v \in A_r} w_v`, :math:`w_v` the least usage
-   of v; in units of the greatest common divisor of the factors.
+3. :math:`\sum_v \sum_s w_{vsr} x_{vs} \le R_r`, in units of the greatest common divisor of the factors; of
+   all sections, or of those that are asked for: what is left out lowers the optimum at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -28,9 +29,11 @@ import numpy as np
 from ...models.problems.sharding import Sharding
 from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import at_most, linear
-from .data import ShardingData, alive_at, sharding_data, without_dear
+from .data import INFINITE, ShardingData, sharding_data
+from .prices import Masks, plain, without_dear
 
 ENGINE = "milp"
+Kept = tuple[list[Masks], dict[tuple[int, int], Masks]]
 BYTES_PER_TERM = MILP_BYTES
 """Bytes per term, measured for all MILPs of the suite."""
 
@@ -42,29 +45,42 @@ class LocalModel:
     Attributes
     ----------
     choice
-        By node, the variables of its strategies that are left, by their place in the data.
+        By group, the variables of its labels that are left.
+    sections
+        Those that constraint 3 is about.
     """
 
     model: Any
     data: ShardingData
     choice: list[dict[int, Any]]
+    sections: Collection[int]
     expired: Callable[[], bool]
 
 
-def size(problem: Sharding) -> ModelSize:
-    """Return about the counts of the model without building it."""
+def size(
+    problem: Sharding, *, sections: Collection[int] | None = None, kept: Kept | None = None
+) -> ModelSize:
+    """Return about the counts of the model without building it; arguments as for `build`."""
     data = sharding_data(problem)
-    nodes = sum(map(len, data.left))
-    pairs = sum(own.size for own in data.matrices.values())
-    rows = sum(sum(own.shape) for own in data.matrices.values())
-    held = sum((end - first) * len(data.left[v]) for v, (first, end) in enumerate(data.alive))
-    return ModelSize(nodes + pairs, len(data.left) + rows + data.sections, nodes + 2 * pairs + rows + held)
+    labels, pairs = kept or without_dear(plain(data), INFINITE)
+    nodes, shares = sum(int(row.sum()) for row in labels), sum(int(own.sum()) for own in pairs.values())
+    rows = sum(sum(own.shape) for own in pairs.values())
+    alive = np.zeros(len(data.room) + 1, np.int64)
+    for pieces in data.pieces:
+        for first, end, row in pieces:
+            alive[first] += np.count_nonzero(row)
+            alive[end] -= np.count_nonzero(row)
+    held = np.cumsum(alive)[:-1]
+    asked = [*(range(len(data.room)) if sections is None else sections)]
+    terms = nodes + 2 * shares + rows + int(held[asked].sum())
+    return ModelSize(nodes + shares, len(labels) + rows + len(asked), terms)
 
 
 def build(
     problem: Sharding,
     *,
-    most: int | None = None,
+    sections: Collection[int] | None = None,
+    kept: Kept | None = None,
     relaxed: bool = False,
     expired: Callable[[], bool] = lambda: False,
 ) -> LocalModel:
@@ -72,8 +88,10 @@ def build(
 
     Parameters
     ----------
-    most
-        Answers that cost more may be left out; None: none.
+    sections
+        Those of constraint 3; None: all.
+    kept
+        By group the labels, and by pair the pairs of labels that answers may have; None: all of finite cost.
     relaxed
         Whether shares of strategies will do, as in a linear program.
     """
@@ -81,29 +99,28 @@ def build(
 
     data = sharding_data(problem)
     model = pyo.ConcreteModel(name="sharding")
-    top = sum(int(row.max()) for row in (*data.costs, *data.matrices.values())) if most is None else most
-    nodes, pairs = without_dear(data, top)
-    keys = [(v, int(s)) for v, row in enumerate(nodes) for s in np.flatnonzero(row)]
+    labels, pairs = kept or without_dear(plain(data), INFINITE)
+    keys = [(v, int(s)) for v, row in enumerate(labels) for s in np.flatnonzero(row)]
     domain = pyo.UnitInterval if relaxed else pyo.Binary
     model.choice = pyo.Var(keys, domain=domain)
-    choice: list[dict[int, Any]] = [{} for _ in nodes]
+    choice: list[dict[int, Any]] = [{} for _ in labels]
     for v, s in keys:
         choice[v][s] = model.choice[v, s]
     both = [
         (u, v, int(s), int(t))
         for (u, v), allowed in pairs.items()
-        for s, t in zip(*np.nonzero(allowed), strict=True)
-        if int(s) in choice[u] and int(t) in choice[v]
+        for s, t in zip(*np.nonzero(allowed & labels[u][:, None] & labels[v][None, :]), strict=True)
     ]
     model.pair = pyo.Var(both, domain=domain)
     model.rows = pyo.ConstraintList()
-    built = LocalModel(model=model, data=data, choice=choice, expired=expired)
+    asked = range(len(data.room)) if sections is None else sections
+    built = LocalModel(model=model, data=data, choice=choice, sections=asked, expired=expired)
     for add in CONSTRAINTS:
         add(built)
     weights = [float(data.costs[v][s]) for v, s in keys]
     weights += [float(data.matrices[u, v][s, t]) for u, v, s, t in both]
     variables = [*model.choice.values(), *model.pair.values()]
-    model.objective = pyo.Objective(expr=linear(variables, weights))
+    model.objective = pyo.Objective(expr=linear(variables, weights, data.fixed))
     return built
 
 
@@ -131,27 +148,30 @@ def marginals(built: LocalModel) -> None:
 def within_limit(built: LocalModel) -> None:
     """Constraint 3."""
     data, tick = built.data, ticker(built.expired)
-    least = [int(row.min()) for row in data.usages]
-    over = [row - low for row, low in zip(data.usages, least, strict=True)]
-    for nodes in alive_at(data):
+    asked = np.array(sorted(built.sections), np.int64)
+    rows: list[list[tuple[int, Any]]] = [[] for _ in asked]
+    for pieces, labels in zip(data.pieces, built.choice, strict=True):
         tick()
-        terms = [(int(over[v][s]), x) for v in nodes for s, x in built.choice[v].items() if over[v][s]]
-        room = data.limit - sum(least[v] for v in nodes)
-        if sum(int(over[v].max()) for v in nodes) <= room:
-            continue
-        unit = gcd(*(weight for weight, _ in terms)) or 1
-        at_most(built.model.rows, [(float(weight // unit), x) for weight, x in terms], room // unit)
+        for first, end, used in pieces:
+            terms = [(int(used[s]), x) for s, x in labels.items() if used[s]]
+            for k in range(*np.searchsorted(asked, (first, end)).tolist()):
+                rows[k] += terms
+    for r, terms in zip(asked.tolist(), rows, strict=True):
+        tick()
+        room, unit = int(data.room[r]), gcd(*(weight for weight, _ in terms)) or 1
+        if terms:
+            at_most(built.model.rows, [(float(weight // unit), x) for weight, x in terms], room // unit)
 
 
 CONSTRAINTS = (one_each, marginals, within_limit)
 
 
-def decode(built: LocalModel, value: Callable[[Any], float]) -> tuple[int, ...] | None:
-    """Return the strategies of a solution; None if some node has only shares of some."""
+def decode(built: LocalModel, value: Callable[[Any], float]) -> list[int] | None:
+    """Return the strategies of a solution; None if a group has only shares of some."""
     chosen = []
-    for v, row in enumerate(built.choice):
+    for row in built.choice:
         s = max(row, key=lambda k: value(row[k]))
         if value(row[s]) < 0.5:
             return None
-        chosen.append(int(built.data.left[v][s]))
-    return tuple(chosen)
+        chosen.append(s)
+    return built.data.choice(chosen)

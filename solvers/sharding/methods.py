@@ -6,7 +6,7 @@ from ...models.problems.sharding import Sharding
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
 from ..room import Room
 
-_KERNELS = (".sharding.forest_kernel",)
+_KERNELS = (".sharding.message_kernel",)
 
 ROOM = Room(
     problem=Sharding,
@@ -14,7 +14,7 @@ ROOM = Room(
         Method(
             "auto",
             ".sharding.auto:solve_auto",
-            "descent along forests at prices of usage, and the MILP over the local polytope",
+            "prices of usage and messages between groups, and the MILP over the local polytope",
             proves=OPTIMUM,
             kernels=_KERNELS,
             engine="highs",
@@ -40,11 +40,11 @@ ROOM = Room(
             model=Export("sharding.local_lp", scope="shares of strategies"),
         ),
         Method(
-            "descent",
-            ".sharding.descent:solve_descent",
-            "best strategies along random forests, at prices of usage",
+            "prices",
+            ".sharding.ascent:solve_prices",
+            "a bound by prices of usage and messages between groups; answers are read off them",
             proves=BOUND,
-            options=(Option("rounds", 200, "rounds"),),
+            options=(Option("rounds", 2000, "steps of the prices"),),
             kernels=_KERNELS,
         ),
     ),

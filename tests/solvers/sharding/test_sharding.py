@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.sharding.data import sharding_data
+from lowtide.formulations.sharding.data import ShardingData, sharding_data
+from lowtide.formulations.sharding.prices import Prices, plain, shifted, without_dear
 from lowtide.instances import read_answer, read_hint, write_answer
 from lowtide.models.cost_network import FORBIDDEN
 from lowtide.models.verifier.sharding import verify_sharding
 from lowtide.solvers.context import Context
+from lowtide.solvers.sharding.ascent import Ascent
 from lowtide.solvers.sharding.bounds import raise_bound
-from lowtide.solvers.sharding.descent import flat_network
-from lowtide.solvers.sharding.forest_kernel import cost_of, improve_along_forest, usage_of
+from lowtide.solvers.sharding.flat import flat_network
+from lowtide.solvers.sharding.message_kernel import cost_of, usage_of
 from tests.commands import answer, refused, within
 from tests.effort import seeds
 from tests.oracles.brute_sharding import choices, cost, least_cost, random_network
@@ -44,9 +46,9 @@ def test_all_methods_against_all_choices(seed: int) -> None:
             assert result.status == "infeasible", method
         else:
             assert (result.status, result.objective) == ("optimal", least), method
-    for method in ("lp-bound", "descent"):
+    for method in ("lp-bound", "prices"):
         result = lt.solve(
-            problem, method, threads=1, options={"rounds": "20"} if method == "descent" else None
+            problem, method, threads=1, options={"rounds": "20"} if method == "prices" else None
         )
         assert result.status not in ("failed", "infeasible" if least is not None else "optimal")
         if least is not None and result.bound is not None:
@@ -57,45 +59,71 @@ def test_all_methods_against_all_choices(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(200))
-def test_what_is_left_has_every_allowed_choice_and_its_cost(seed: int) -> None:
+def test_what_is_left_has_every_allowed_choice_its_cost_and_what_fits(seed: int) -> None:
     network = random_network(seed)
     data = sharding_data(lt.Sharding(network))
-    left = [{int(s): k for k, s in enumerate(row)} for row in data.left]
-    for choice in choices(network):
-        found = cost(network, choice)
-        if found is None:
-            continue
-        places = [row[s] for row, s in zip(left, choice, strict=True)]
-        total = sum(int(row[k]) for row, k in zip(data.costs, places, strict=True))
-        total += sum(int(own[places[u], places[v]]) for (u, v), own in data.matrices.items())
-        assert total == found < FORBIDDEN
+    allowed = [choice for choice in choices(network) if cost(network, choice) is not None]
+    if data.empty is not None:
+        assert not allowed
+        return
+    net = flat_network(data)
+    for choice in allowed:
+        labels = data.labels(choice)
+        assert labels is not None
+        assert tuple(data.choice(labels)) == choice
+        total = data.fixed + sum(int(row[k]) for row, k in zip(data.costs, labels, strict=True))
+        total += sum(int(own[labels[u], labels[v]]) for (u, v), own in data.matrices.items())
+        assert total == cost(network, choice) == data.fixed + cost_of(net, np.array(labels, np.int64))
+    for labels in product(*(range(len(row)) for row in data.costs)):
+        fits = (usage_of(net, np.array(labels, np.int64)) <= data.room).all()
+        assert fits == (verify_sharding(network, data.choice([*labels])).usage <= network.limit)
+
+
+def random_prices(data: ShardingData, seed: int) -> Prices:
+    rng = np.random.default_rng(seed)
+    count = sum(sum(own.shape) for own in data.matrices.values())
+    return Prices(
+        unit=int(rng.integers(1, 5)),
+        sections=rng.integers(0, 4, len(data.room)),
+        shares=rng.integers(-9, 9, count),
+    )
 
 
 @pytest.mark.parametrize("seed", seeds(200))
-def test_sections_have_the_most_that_is_used_at_any_time(seed: int) -> None:
+def test_whatever_the_prices_are_they_bound_all_and_keep_what_is_as_cheap(seed: int) -> None:
     network = random_network(seed)
     data = sharding_data(lt.Sharding(network))
     if data.empty is not None:
         return
-    net, rng = flat_network(data), Random(seed)
-    chosen = [rng.randrange(len(row)) for row in data.left]
-    used = usage_of(net, np.array(chosen), data.sections)
-    whole = [int(row[s]) for row, s in zip(data.left, chosen, strict=True)]
-    assert max([0, *used]) == verify_sharding(network, whole).usage
+    for shift in (plain(data), shifted(data, random_prices(data, seed))):
+        for choice in choices(network):
+            total = cost(network, choice)
+            if total is None:
+                continue
+            assert shift.bound <= total
+            labels, (nodes, pairs) = data.labels(choice), without_dear(shift, total)
+            assert labels is not None
+            assert all(row[k] for row, k in zip(nodes, labels, strict=True))
+            assert all(own[labels[u], labels[v]] for (u, v), own in pairs.items())
 
 
-@pytest.mark.parametrize("seed", seeds(200))
-def test_one_forest_is_the_optimum_of_a_tree(seed: int) -> None:
+def test_numbers_that_are_too_large_shift_nothing() -> None:
+    data = sharding_data(lt.Sharding(lt.load_network(EXAMPLE)))
+    prices = random_prices(data, 1)
+    large = replace(prices, shares=prices.shares * 2**59)
+    assert shifted(data, large).bound == plain(data).bound
+
+
+@pytest.mark.parametrize("seed", seeds(100))
+def test_on_a_tree_the_messages_prove_the_optimum(seed: int) -> None:
     problem = lt.Sharding(random_network(seed, tree=True))
     least, data = least_cost(problem.network), sharding_data(problem)
     assert (data.empty is None) == (least is not None)  # on a tree what is left is enough
     if least is None:
         return
-    net, n = flat_network(data), len(data.left)
-    chosen = np.zeros(n, np.int64)
-    order = np.random.default_rng(seed).permutation(n)
-    improve_along_forest(net, order, chosen, net.costs, n)
-    assert cost_of(net, chosen) == least
+    context = Context(problem=problem)
+    Ascent(data, seed).run(context, 100)
+    assert (context.bound, context.incumbent, context.proof) == (least, least, "exact")
 
 
 def test_the_sum_of_least_costs_bounds_all() -> None:
@@ -116,7 +144,7 @@ def test_example_of_the_contest(tmp_path: Path) -> None:
     write_answer(result, path)
     assert read_answer(path) == result.strategies
     assert (
-        lt.solve(problem, "descent", hint=read_hint(path, problem), options={"rounds": "1"}).objective == 445
+        lt.solve(problem, "prices", hint=read_hint(path, problem), options={"rounds": "1"}).objective == 445
     )
     assert json.loads(path.read_text())["strategies"] == [0, 0, 2, 1, 0]
 
