@@ -168,15 +168,15 @@ class _Merger:
 
     def fit(self, pieces: dict[int, list[Piece]], room: Numbers) -> bool:
         """Forbid labels that use more than there is room for; return whether there are any."""
-        found = False
+        dropped = False
         for v, rows in pieces.items():
             for first, end, used in rows:
                 over = used > max(0, int(room[first:end].min()))
                 if (over & (self.costs[v] < INFINITE)).any():
                     self.costs[v] = np.where(over, INFINITE, self.costs[v])
                     self.dirty.add(v)
-                    found = True
-        return found
+                    dropped = True
+        return dropped
 
     def _connect(self, u: int, v: int, own: Numbers) -> None:
         if v in self.around[u]:

@@ -17,6 +17,7 @@ row: it is out for answers of at most so much that this is more.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ BITS = 61
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prices:
+class UsagePrices:
     """Integers that shift costs, in units of 1/K.
 
     Attributes
@@ -82,15 +83,20 @@ def plain(data: ShardingData) -> Shifted:
     return Shifted(unit=1, constant=data.fixed, costs=data.costs, matrices=data.matrices)
 
 
-def shifted(data: ShardingData, prices: Prices) -> Shifted:
+def shifted(data: ShardingData, prices: UsagePrices) -> Shifted:
     """Return the costs that prices and shares shift; as they are, if numbers would be too large."""
-    unit, until = prices.unit, np.concatenate([[0], np.cumsum(prices.sections, dtype=np.float64)])
+    unit, until = prices.unit, [0, *accumulate(prices.sections.tolist())]
     top = max((_top(row) for row in (*data.costs, *data.matrices.values())), default=0) * unit
     added = np.zeros(len(data.costs))
     costs = [_times(row, unit) for row in data.costs]
-    exact = np.concatenate([[0], np.cumsum(prices.sections)])
-    for v, pieces in enumerate(data.pieces):
-        added[v] += sum((until[end] - until[first]) * float(row.max()) for first, end, row in pieces)
+    priced = [
+        (v, until[end] - until[first], row)
+        for v, pieces in enumerate(data.pieces)
+        for first, end, row in pieces
+        if until[end] > until[first]
+    ]
+    for v, price, row in priced:
+        added[v] += float(price) * float(row.max())
     at, given, most = 0, {}, 0.0
     for (u, v), own in data.matrices.items():
         parts = prices.shares[at : at + own.shape[0]], prices.shares[at + own.shape[0] : at + sum(own.shape)]
@@ -100,11 +106,10 @@ def shifted(data: ShardingData, prices: Prices) -> Shifted:
         added[u] += sizes[0]
         added[v] += sizes[1]
         most = max(most, sum(sizes))
-    if not max(until[-1], top + max(most, added.max(initial=0.0))) < 2.0**BITS:
+    if not top + max(most, added.max(initial=0.0)) < 2.0**BITS:
         return plain(data)
-    for v, pieces in enumerate(data.pieces):
-        for first, end, row in pieces:
-            costs[v] = costs[v] + int(exact[end] - exact[first]) * row
+    for v, price, row in priced:
+        costs[v] = costs[v] + price * row
     matrices = {}
     for (u, v), own in data.matrices.items():
         left, right = given[u, v]

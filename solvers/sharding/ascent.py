@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...formulations.sharding.data import ShardingData, sharding_data
-from ...formulations.sharding.prices import Prices, Shifted, plain, shifted
+from ...formulations.sharding.prices import Shifted, UsagePrices, plain, shifted
 from ...models.problems.sharding import Sharding
 from ..context import Context, Outcome
 from .bounds import hopeless, raise_bound
@@ -36,6 +36,9 @@ ROUNDS = 2000
 
 READ = 20
 """Steps between two answers that are read off: as long as these take, on a thousand nodes."""
+
+RAISED = 4
+"""Answers that are read off between two bounds in integers, each of which takes about four times as long."""
 
 DIGITS = 50
 """Bits of the largest shifted cost in units of 1/K: as exact as floating point is, and sums fit in 64."""
@@ -61,7 +64,7 @@ def solve_prices(problem: Sharding, context: Context) -> Outcome:
 
 
 class Ascent:
-    """Prices, messages, and the best of both.
+    """UsagePrices, messages, and the best of both.
 
     Attributes
     ----------
@@ -95,7 +98,8 @@ class Ascent:
             self._step(float(most))
             if k % READ == READ - 1:
                 self._read(context, k // READ)
-                self._raise(context)
+                if k // READ % RAISED == 0 or self.value > (context.incumbent or np.inf) - 1:
+                    self._raise(context)
         self._raise(context)
 
     def _start(self, context: Context) -> None:
@@ -136,7 +140,7 @@ class Ascent:
         """Round the best prices and shares to integers, and raise the bound to theirs."""
         top = max(float(self.prices.max(initial=0)), float(np.abs(self.shares).max(initial=0)), 1.0)
         unit = 1 << max(0, min(20, DIGITS - int(np.log2(top)) - 1))
-        prices = Prices(
+        prices = UsagePrices(
             unit=unit,
             sections=np.rint(self.prices * unit).astype(np.int64),
             shares=np.rint(self.shares * unit).astype(np.int64),

@@ -29,7 +29,7 @@ ALIGNED = ((1, 4, 29136573, 32), (5, 8, 7520363, 32), (0, 2, 8271953, 65536), (1
 """Sections, size and alignment of buffers whose height of 46541373 HiGHS misses within its own tolerances."""
 
 OPEN = 20
-"""Seed of a network whose least costs prove less than its optimum."""
+"""Seed of a network whose prices of usage prove less than its optimum."""
 
 
 def offsets(*some: tuple[int, int, int, int]) -> lt.Offsets:

@@ -12,7 +12,7 @@ import pytest
 
 import lowtide as lt
 from lowtide.formulations.sharding.data import ShardingData, sharding_data
-from lowtide.formulations.sharding.prices import Prices, plain, shifted, without_dear
+from lowtide.formulations.sharding.prices import UsagePrices, plain, shifted, without_dear
 from lowtide.instances import read_answer, read_hint, write_answer
 from lowtide.models.cost_network import FORBIDDEN
 from lowtide.models.verifier.sharding import verify_sharding
@@ -74,15 +74,15 @@ def test_what_is_left_has_every_allowed_choice_its_cost_and_what_fits(seed: int)
         total = data.fixed + sum(int(row[k]) for row, k in zip(data.costs, labels, strict=True))
         total += sum(int(own[labels[u], labels[v]]) for (u, v), own in data.matrices.items())
         assert total == cost(network, choice) == data.fixed + cost_of(net, np.array(labels, np.int64))
-    for labels in product(*(range(len(row)) for row in data.costs)):
-        fits = (usage_of(net, np.array(labels, np.int64)) <= data.room).all()
-        assert fits == (verify_sharding(network, data.choice([*labels])).usage <= network.limit)
+    for chosen in product(*(range(len(row)) for row in data.costs)):
+        fits = (usage_of(net, np.array(chosen, np.int64)) <= data.room).all()
+        assert fits == (verify_sharding(network, data.choice([*chosen])).usage <= network.limit)
 
 
-def random_prices(data: ShardingData, seed: int) -> Prices:
+def random_prices(data: ShardingData, seed: int) -> UsagePrices:
     rng = np.random.default_rng(seed)
     count = sum(sum(own.shape) for own in data.matrices.values())
-    return Prices(
+    return UsagePrices(
         unit=int(rng.integers(1, 5)),
         sections=rng.integers(0, 4, len(data.room)),
         shares=rng.integers(-9, 9, count),
