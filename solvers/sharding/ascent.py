@@ -64,7 +64,7 @@ def solve_prices(problem: Sharding, context: Context) -> Outcome:
 
 
 class Ascent:
-    """UsagePrices, messages, and the best of both.
+    """Prices, messages, and the best of both.
 
     Attributes
     ----------
@@ -88,11 +88,12 @@ class Ascent:
         self.limit = float(max(1, data.room.max(initial=1)))
         self.shift: Shifted = plain(data)
 
-    def run(self, context: Context, rounds: int) -> None:
-        """Go through the rounds; raise the bound and offer answers."""
+    def run(self, context: Context, rounds: int, share: float = 1.0) -> None:
+        """Go through the rounds, in a share of the time that is left; raise the bound and offer answers."""
         self._start(context)
+        until = context.elapsed() + share * context.remaining()
         for k in range(rounds):
-            if context.expired or context.closed:
+            if context.expired or context.closed or context.elapsed() > until:
                 break
             most = context.incumbent or 2 * max(self.value, float(self.shift.bound), 1.0)
             self._step(float(most))

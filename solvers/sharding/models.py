@@ -30,6 +30,9 @@ FEWER = 0.5
 BEFORE = 300
 """Steps of prices before a model: a second on a thousand nodes, and most of the way on more."""
 
+SHARE = 0.25
+"""Of the time that is left, for these steps at most: the model needs most of it."""
+
 
 def solve_milp(problem: Sharding, context: Context) -> Outcome:
     """Solve the model with binaries."""
@@ -47,7 +50,7 @@ def _solve(problem: Sharding, context: Context, formulation: Any) -> Outcome:
         return ended
     raise_bound(problem, context)
     ascent = Ascent(data, context.seed)
-    ascent.run(context, BEFORE)
+    ascent.run(context, BEFORE, SHARE)
     if context.closed:
         return Outcome()
     context.careful = True  # rows hold within a solver's tolerances, and not all are in the model
