@@ -189,3 +189,10 @@ def test_instances_of_the_contest_have_the_winners_cost_as_optimum(name: str, le
     assert result.objective == least
     assert result.bound is not None
     assert least - 10 <= result.bound <= least
+
+
+@pytest.mark.slow
+def test_prices_alone_prove_the_winners_cost_of_b_in_integers() -> None:
+    problem = lt.Sharding(lt.load_network("catalogue:iopddl/B"))
+    result = lt.solve(problem, "prices", threads=1, time_limit=None)
+    assert (result.status, result.objective, result.proof) == ("optimal", 532_843, "exact")
