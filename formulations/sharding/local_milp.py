@@ -13,8 +13,10 @@ Objective. Minimize :math:`C + \sum c_{vs} x_{vs} + \sum q_{est} y_{est}` subjec
 
 1. :math:`\sum_s x_{vs} = 1`;
 2. :math:`\sum_t y_{est} = x_{us}` and :math:`\sum_s y_{est} = x_{vt}`;
-3. :math:`\sum_v \sum_s w_{vsr} x_{vs} \le R_r`, in units of the greatest common divisor of the factors; of
-   all sections, or of those that are asked for: what is left out lowers the optimum at most.
+3. :math:`\sum_v \sum_s w_{vsr} x_{vs} \le R_r`; of all sections, or of those that are asked for: what is
+   left out lowers the optimum at most. In units k of the greatest common divisor of the factors; where they
+   are larger than `LARGEST_FACTOR` then, in larger units: :math:`\sum \lfloor w / k \rfloor x \le \lfloor
+   R / k \rfloor` holds for every answer, whose left side is an integer of at most R / k.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ from .prices import Masks, plain, without_dear
 
 ENGINE = "milp"
 Kept = tuple[list[Masks], dict[tuple[int, int], Masks]]
+LARGEST_FACTOR = 2**22
+"""Of constraint 3: engines take larger numbers for rough ones, and lower bounds by a part of them."""
+
 BYTES_PER_TERM = MILP_BYTES
 """Bytes per term, measured for all MILPs of the suite."""
 
@@ -159,6 +164,8 @@ def within_limit(built: LocalModel) -> None:
     for r, terms in zip(asked.tolist(), rows, strict=True):
         tick()
         room, unit = int(data.room[r]), gcd(*(weight for weight, _ in terms)) or 1
+        most = max((weight for weight, _ in terms), default=0)
+        unit = max(unit, -(-most // LARGEST_FACTOR))
         if terms:
             at_most(built.model.rows, [(float(weight // unit), x) for weight, x in terms], room // unit)
 

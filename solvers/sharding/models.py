@@ -15,17 +15,14 @@ import numpy as np
 
 from ...formulations.sharding import local_lp, local_milp
 from ...formulations.sharding.data import ShardingData, sharding_data
-from ...formulations.sharding.local_milp import LocalModel
-from ...formulations.sharding.prices import without_dear
+from ...formulations.sharding.local_milp import Kept, LocalModel
+from ...formulations.sharding.prices import plain, without_dear
 from ...models.cost_network import FORBIDDEN
 from ...models.problems.sharding import Sharding
 from ..context import Context, Outcome
 from ..engines.model import solve_model
 from .ascent import Ascent
 from .bounds import hopeless, raise_bound
-
-FEWER = 0.5
-"""Share of the known cost from which on the model is built again: smaller numbers round off less."""
 
 BEFORE = 300
 """Steps of prices before a model: a second on a thousand nodes, and most of the way on more."""
@@ -58,7 +55,7 @@ def _solve(problem: Sharding, context: Context, formulation: Any) -> Outcome:
     while True:
         before, known = context.incumbent, len(sections)
         most = FORBIDDEN if before is None else before
-        kept = without_dear(ascent.shift, most)
+        kept = _kept(ascent, most)
         if not all(row.any() for row in kept[0]):  # by rounding of no label: none is better
             return Outcome()
         given = {"sections": sorted(sections), "kept": kept}
@@ -71,10 +68,17 @@ def _solve(problem: Sharding, context: Context, formulation: Any) -> Outcome:
             to_objective=int,
             decode=_reader(data, formulation, sections),
         )
-        better = before is None or (context.incumbent is not None and context.incumbent < FEWER * before)
+        better = context.incumbent is not None and (before is None or context.incumbent < before)
         stop = outcome.reason or outcome.infeasible or outcome.refused or context.closed or context.expired
         if stop or not (better or len(sections) > known):
             return outcome
+
+
+def _kept(ascent: Ascent, most: int) -> Kept:
+    """Return the labels and pairs that cost at most so much, as prices shift the costs and as they are."""
+    labels, pairs = without_dear(ascent.shift, most)
+    own, both = without_dear(plain(ascent.data), most)
+    return [a & b for a, b in zip(labels, own, strict=True)], {key: pairs[key] & both[key] for key in pairs}
 
 
 def _reader(
