@@ -12,7 +12,7 @@ from .policies.methods import POLICIES, SIMULATOR
 
 _PLANNER = (".placement.planner.planner_kernel", ".placement.reductions.latencies_kernel")
 _AUTOTM = (".placement.autotm.autotm_kernel",)
-_IN_PLACE = (".placement.in_place.paths_kernel", ".placement.in_place.plan_kernel")
+_IN_PLACE = tuple(f".placement.in_place.{x}_kernel" for x in ("paths", "plan", "moves"))
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
 _LINES = (".placement.whole.event_moves_kernel", ".placement.whole.event_orders_kernel")
 _CHAINS = (".recompute.chains.hetero",)
@@ -185,9 +185,9 @@ ROOM = Room(
             "in-place",
             ".placement.in_place.method:solve_in_place",
             "where ops use a second tier in place: prices of memory and channels, a bound of all plans, "
-            "and paths of whole tensors near them",
+            "and paths of whole tensors near them, annealed",
             proves=BOUND,
-            source="column generation: Dantzig and Wolfe, 1960",
+            source="column generation: Dantzig and Wolfe, 1960; ascent: Kingma and Ba, 2015",
             kernels=_IN_PLACE,
         ),
         _autotm(

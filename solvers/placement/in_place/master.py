@@ -19,7 +19,6 @@ generation (Dantzig and Wolfe 1960), smoothed as by Wentges (1997).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -102,17 +101,14 @@ class PathMaster:
             return None
         value, duals = optimum
         self.parts = self.program.values()[self.first :].tolist()
-        dual, n = self.dual, self.n
-        price = np.maximum(0, -duals)
-        begin, end = price[: 2 * n].reshape(2, n) * (dual.ns / dual.unit)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            carried = price[2 * n : dual.links].reshape(2, self.epochs).T / dual.rates
-        carried = np.where(dual.rates > 0, carried, 0)
-        link = np.where(dual.layout.link >= 0, -duals[dual.layout.link] * dual.ns, 0)
-        return value * dual.ns + self.fixed, PricePoint(begin, end, carried[:n], carried[n:], link)
+        price = -duals[: self.dual.chosen]
+        price[: self.dual.links] = np.maximum(0, price[: self.dual.links])
+        return value * self.dual.ns + self.fixed, self.dual.priced(price)
 
-    def chosen_paths(self) -> Iterator[tuple[int, Any, float]]:
-        """Yield the paths in the last solution: range, ops that start with it in the first tier, part."""
+    def shares(self) -> Any:
+        """Return the part of each range in the first tier at the start of an op, as `PriceAscent.share`."""
+        ranges = self.dual.ranges
+        share = np.zeros(self.dual.states)
         for (i, near), part in zip(self.paths, self.parts, strict=False):
-            if part > 1e-6:
-                yield i, near, min(1.0, part)
+            share[ranges.base[i] + near] += part
+        return np.minimum(share, 1)

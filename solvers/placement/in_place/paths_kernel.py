@@ -190,16 +190,34 @@ def _least(near: int, far: int, both: int) -> int:
 
 
 @inner
+def use_from(ranges: LiveRanges, i: int, k: int) -> tuple[int, int]:
+    """Return the first use of a range from op k on, and the op behind the last write before it."""
+    u, written = ranges.first[i], ranges.begin[i]
+    while u < ranges.first[i + 1] and ranges.op[ranges.use[u]] < k:
+        written = written if ranges.role[ranges.use[u]] == READ else ranges.op[ranges.use[u]] + 1
+        u += 1
+    return u, written
+
+
+@inner
 def _forward(
-    ranges: LiveRanges, prices: PathPrices, path: BytePath, i: int, starts: int, room: Integers
+    ranges: LiveRanges,
+    prices: PathPrices,
+    path: BytePath,
+    i: int,
+    room: Integers,
+    low: int,
+    high: int,
+    starts: int,
 ) -> tuple[int, int, int]:
-    """Return the costs of the states at the end; `starts`: bits of the states at time 0."""
+    """Return the costs of the states behind op `high`; `starts`: bits of the states before stall `low`."""
     n, size = len(prices.begin), ranges.size[i]
-    u, last = ranges.first[i], ranges.first[i + 1]
+    last = ranges.first[i + 1]
+    u, written = use_from(ranges, i, low)
     near, far, both = 0 if starts & 1 else NEVER, 0 if starts & 2 else NEVER, 0 if starts & 4 else NEVER
     whole, clock = prices.clock[-1] != 0, prices.clock
-    e = written = used = ranges.begin[i]
-    while e <= ranges.end[i]:
+    e = used = low
+    while e <= high:
         j = ranges.use[u] if u < last else -1
         following = ranges.op[j] if u < last else n
         if u < last and ranges.role[j] == WRITE:
@@ -234,29 +252,51 @@ def find_path(ranges: LiveRanges, prices: PathPrices, path: BytePath, i: int, ro
 
     ``room``: by op the bytes free in the first tier.
     """
-    n, cost, state, starts = len(prices.begin), NEVER, -1, ranges.starts[i]
+    cost, state, starts = NEVER, -1, ranges.starts[i]
+    begin, end = ranges.begin[i], ranges.end[i]
     if ranges.cyclic[i]:
         for start in range(3):
             if starts >> start & 1:
-                least = _forward(ranges, prices, path, i, 1 << start, room)[start]
+                least = _forward(ranges, prices, path, i, room, begin, end, 1 << start)[start]
                 if least < cost:
                     state, cost = start, least
         if state < 0:
             return NEVER
         starts = 1 << state
-    costs = _forward(ranges, prices, path, i, starts if starts else 7, room)
+    return int(find_part(ranges, prices, path, i, room, begin, end, starts if starts else 7, state))
+
+
+@inner
+def find_part(
+    ranges: LiveRanges,
+    prices: PathPrices,
+    path: BytePath,
+    i: int,
+    room: Integers,
+    low: int,
+    high: int,
+    starts: int,
+    state: int,
+) -> int:
+    """Write the cheapest path of a byte from stall `low` to the end of op `high`; return its cost.
+
+    ``starts``: bits of the states before the stall. ``state``: that at the end; -1: any.
+    """
+    costs = _forward(ranges, prices, path, i, room, low, high, starts)
     if state < 0:
         state = _least(costs[0], costs[1], costs[2])
     cost = costs[state]
     if cost >= NEVER:
         return NEVER
-    first, u, k = ranges.first[i], ranges.first[i + 1] - 1, min(n - 1, ranges.end[i])
-    path.after[k + 1] = -1
-    if ranges.end[i] == n:
+    n = len(prices.begin)
+    first, u, k = ranges.first[i], use_from(ranges, i, high + 1)[0] - 1, min(n - 1, high)
+    if high == ranges.end[i]:
+        path.after[k + 1] = -1
+    if high == n:
         path.after[n] = state
         state = path.back[n, state]
     path.before[k + 1] = state
-    while k >= ranges.begin[i]:
+    while k >= low:
         state = path.during[k] = path.by[k, state]
         role = READ
         if u >= first and ranges.op[ranges.use[u]] == k:

@@ -26,6 +26,7 @@ from .paths_kernel import (
     access_of,
     channel_of,
     find_path,
+    use_from,
 )
 
 States = NDArray[np.int8]
@@ -104,51 +105,65 @@ def length_of(ops: OpTable, plan: PlanState, k: int, j: int, access: int) -> int
 
 
 @inner
-def lift(ranges: LiveRanges, plan: PlanState, i: int) -> None:
-    """Take a range off its path."""
+def lift(ranges: LiveRanges, plan: PlanState, i: int, low: int, high: int) -> None:
+    """Take a range off its path, from stall `low` to op `high`."""
     base = ranges.base[i]
-    for k in range(ranges.begin[i], min(len(plan.room), ranges.end[i] + 1)):
+    for k in range(low, min(len(plan.room), high + 1)):
         if plan.during[base + k] >= 0 and plan.during[base + k] != 1:
             plan.room[k] += ranges.size[i]
     plan.placed[i] = 0
-    for u in range(ranges.first[i], ranges.first[i + 1]):
+    u = use_from(ranges, i, low)[0]
+    while u < ranges.first[i + 1] and ranges.op[ranges.use[u]] <= high:
         plan.access[ranges.use[u]] = -1
+        u += 1
 
 
 @inner
-def put(ranges: LiveRanges, ops: OpTable, plan: PlanState, path: BytePath, i: int) -> None:
-    """Put a range on a path."""
+def put(
+    ranges: LiveRanges, ops: OpTable, plan: PlanState, path: BytePath, i: int, low: int, high: int
+) -> None:
+    """Put a range on a path, from stall `low` to op `high`."""
     n, base = len(plan.room), ranges.base[i]
-    for k in range(ranges.begin[i], min(n, ranges.end[i] + 1)):
+    for k in range(low, min(n, high + 1)):
+        plan.before[base + k], plan.after[base + k] = path.before[k], path.after[k]
         plan.during[base + k] = path.during[k]
         if path.during[k] >= 0 and path.during[k] != 1:
             plan.room[k] -= ranges.size[i]
-    for e in range(ranges.begin[i], min(n, ranges.end[i] + 1) + 1):
-        plan.before[base + e], plan.after[base + e] = path.before[e], path.after[e]
+    e = min(n, high + 1)
+    plan.before[base + e] = path.before[e]
+    if high >= ranges.end[i]:
+        plan.after[base + e] = path.after[e]
     plan.placed[i] = 1
-    for u in range(ranges.first[i], ranges.first[i + 1]):
+    u = use_from(ranges, i, low)[0]
+    while u < ranges.first[i + 1] and ranges.op[ranges.use[u]] <= high:
         j = ranges.use[u]
         k = ranges.op[j]
         plan.access[j] = access_of(path.during[k], ranges.role[j])
         plan.length[k] = length_of(ops, plan, k, -1, 0)
+        u += 1
 
 
 @inner
-def reroute(
-    ranges: LiveRanges, ops: OpTable, plan: PlanState, prices: PathPrices, path: BytePath, i: int, unit: int
-) -> bool:
-    """Give a range without a path the best one beside all others; return whether there is one."""
-    for u in range(ranges.first[i], ranges.first[i + 1]):
+def price_accesses(
+    ranges: LiveRanges,
+    ops: OpTable,
+    plan: PlanState,
+    prices: PathPrices,
+    i: int,
+    low: int,
+    high: int,
+    unit: int,
+) -> None:
+    """Write the prices of the accesses to a range without a path there, beside all others."""
+    u = use_from(ranges, i, low)[0]
+    while u < ranges.first[i + 1] and ranges.op[ranges.use[u]] <= high:
         j = ranges.use[u]
         least = length_of(ops, plan, ranges.op[j], -1, 0)
         for access in range(3):
             length = length_of(ops, plan, ranges.op[j], j, access)
             price = unit * 1.0 * (length - least) / max(1, ranges.size[i])
             prices.access[j, access] = NEVER if length >= NEVER else int(min(1.0 * HIGHEST, price))
-    if find_path(ranges, prices, path, i, plan.room) >= NEVER:
-        return False
-    put(ranges, ops, plan, path, i)
-    return True
+        u += 1
 
 
 @kernel_in_place
@@ -178,9 +193,11 @@ def fill(
         for k in range(ranges.begin[i], end):
             prices.begin[k] = rents[k] * (100 - share[base + k]) // 100
         if plan.placed[i]:
-            lift(ranges, plan, i)
-        if not reroute(ranges, ops, plan, prices, path, i, unit):
+            lift(ranges, plan, i, ranges.begin[i], ranges.end[i])
+        price_accesses(ranges, ops, plan, prices, i, ranges.begin[i], ranges.end[i], unit)
+        if find_path(ranges, prices, path, i, plan.room) >= NEVER:
             return ~at
+        put(ranges, ops, plan, path, i, ranges.begin[i], ranges.end[i])
         steps += end - ranges.begin[i] + 1
         at += 1
     return at
@@ -197,10 +214,8 @@ def release(times: Schedule, i: int, tiers: int, e: int, copy: int) -> None:
 
 
 @inner
-def add_copy(times: Schedule, i: int, e: int, channel: int, bound: int) -> int:
-    """Add a copy to those of its stall, behind those bound by earlier ops; return its number."""
-    c = times.counts[0]
-    times.counts[0] += 1
+def add_copy(times: Schedule, c: int, i: int, e: int, channel: int, bound: int) -> None:
+    """Add a copy, as number c, to those of its stall, behind those bound by earlier ops."""
     times.moved[c], times.outward[c], times.bound[c] = i, channel, bound
     previous, following = -1, times.head[e, channel]
     while following >= 0 and times.bound[following] < bound:
@@ -210,7 +225,6 @@ def add_copy(times: Schedule, i: int, e: int, channel: int, bound: int) -> int:
         times.head[e, channel] = c
     else:
         times.tail[previous] = c
-    return int(c)
 
 
 @kernel_in_place
@@ -226,10 +240,11 @@ def collect(ranges: LiveRanges, plan: PlanState, times: Schedule) -> None:
             before, after, copy = plan.before[base + e], plan.after[base + e], -1
             release(times, i, held & ~(before + 1), e, -1)
             channel = channel_of(before, after) if after >= 0 else -1
-            if channel == 1:
-                copy = add_copy(times, i, e, 1, written)
-            elif channel == 0:
-                copy = add_copy(times, i, e, 0, ranges.op[ranges.use[u]] if u < last else n)
+            if channel >= 0:
+                copy = times.counts[0]
+                times.counts[0] += 1
+                following = ranges.op[ranges.use[u]] if u < last else n
+                add_copy(times, copy, i, e, channel, written if channel == 1 else following)
             release(times, i, (before + 1) & ~(after + 1), e, copy)
             held = after + 1
             if e < stop and u < last and ranges.op[ranges.use[u]] == e:

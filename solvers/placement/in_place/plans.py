@@ -6,8 +6,10 @@
    of the linear program of `master`. Copies are of whole tensors; the ns of a copy that no op runs beside are
    part of its price.
 2. Copies that delay ops get more ops beside them, while there is room.
+3. A few ranges at a time get new paths between some of their uses (`moves_kernel`). A worse plan is kept at
+   random, the less likely the longer it takes, and the longer the search lasts: simulated annealing.
 
-Each plan is simulated, and offered if it is better than all before.
+Plans are simulated, and the best ones offered.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from ....models.problems.placement import Placement
 from ....models.units import SECOND
 from ...context import Context
 from .emission import emit
-from .master import PathMaster
-from .paths_kernel import NEVER, PathPrices
+from .moves_kernel import MoveArrays, anneal
+from .paths_kernel import NEVER, LiveRanges, PathPrices
 from .plan_kernel import OpTable, PlanState, Schedule, collect, fill, simulate, widen
-from .prices import GRAIN, PricePoint, empty_path, range_arrays
+from .prices import GRAIN, InPlaceDual, PricePoint, empty_path, range_arrays
 
 UNIT = 2**24
 """Prices are in ns per byte, divided by this."""
@@ -35,8 +37,26 @@ RENTS = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.0)
 MOST_REORDERS = 1000
 """Largest number of ranges that go to the front for one plan. Chosen by hand; SqueezeNet needed 11."""
 
-MOST_WIDENED = 100
-"""Largest number of times that copies get more ops beside them in one plan. Chosen by hand."""
+HIGHEST_RENT = 2.0**30
+"""Largest rent of a byte for an op, in ns / `UNIT`: 64 ns."""
+
+HOT, COLD = 1e-4, 1e-6
+"""Mean worsening that a move may bring at first and at last, over the plan's ns. Chosen by hand."""
+
+COOLINGS = 20
+"""Temperatures of one descent from `HOT` to `COLD`. Chosen by hand."""
+
+MOVES, MOVES_PER_RANGE = 2000, 20
+"""Moves at each temperature, at most and for each live range: a third of a second at most."""
+
+MOST_MOVED = 4
+"""Largest number of ranges in a move. Chosen by hand: 8 take twice as long, and gain no more."""
+
+ENOUGH = 10**5
+"""A descent that gains less than the plan's ns over this is the last one."""
+
+MOST_WIDENED = 8
+"""Times that copies get more ops beside them in one plan: most of DenseNet-121's seconds went into 100."""
 
 
 class PathPlanner:
@@ -58,7 +78,9 @@ class PathPlanner:
         self.times = Schedule._make([z((n + 1, 2), np.int64), *by_copy, releases, *ends])
         self.path = empty_path(n)
         self.order = np.argsort(-ranges.size, kind="stable")
-        self.best = NEVER
+        self.best, self.seed, self.offered = NEVER, 0, True
+        self.top, self.other, noted = (_copy_of(self.state) for _ in range(3))
+        self.moves = _moves(ranges, n, copies, noted)
         self.base = np.array([min(ns for _, ns, _ in modes) for modes in data.modes])
 
     def clear(self) -> None:
@@ -84,45 +106,126 @@ class PathPlanner:
         access = np.zeros((len(data.operands), 3), np.int64)
         return PathPrices(zero.copy(), zero, run, stall, access, clock, copy)
 
-    def _shares(self, master: PathMaster) -> Any:
-        """Return the percents of each range in the first tier; 100 for ranges that the program leaves out."""
-        share, ranges = np.full(self.state.during.shape, 100, np.uint8), self.ranges
-        numbers = master.dual.numbers
-        for i in numbers:
-            share[ranges.base[i] + ranges.begin[i] : ranges.base[i] + min(self.data.n, ranges.end[i] + 1)] = 0
-        for i, near, part in master.chosen_paths():
-            at = ranges.base[numbers[i]] + near
-            share[at] = np.minimum(100, share[at] + round(100 * part))
-        return share.astype(np.int8)
+    def _shares(self, dual: InPlaceDual, shares: Any) -> Any:
+        """Return the percents of each range in the first tier; 100 for ranges that the prices leave out."""
+        share, n = np.full(self.state.during.shape, 100, np.int8), self.data.n
+        for i, number in enumerate(dual.numbers):
+            begin, end = self.ranges.begin[number], min(n, self.ranges.end[number] + 1)
+            here, there = self.ranges.base[number], dual.ranges.base[i]
+            share[here + begin : here + end] = 100 * shares[there + begin : there + end]
+        return share
 
-    def improve(self, point: PricePoint, master: PathMaster, context: Context) -> None:
+    def improve(
+        self, point: PricePoint, dual: InPlaceDual, shares: Any, context: Context, *, fill: bool = True
+    ) -> None:
+        """Give all ranges paths at ever lower rents, if `fill`; change the best plan by moves; offer it.
+
+        ``shares``: as `PriceAscent.share`.
+        """
+        self.prices, self.share = self._prices(point), self._shares(dual, shares)
+        self.moves.rents[:] = np.minimum((point.begin + point.end) * UNIT, HIGHEST_RENT).astype(np.int64)
+        self.moves.run[:] = self.prices.run
+        if fill:
+            self._fill(self.prices, context)
+            self._offer(self.prices, context)
+        self._anneal(context)
+
+    def finish(self, context: Context) -> None:
+        """Change the best plan by moves as long as that gains."""
+        before = NEVER
+        while self.best < before and not (context.expired or context.closed):
+            before = self.best - self.best // ENOUGH
+            self._anneal(context)
+
+    def _fill(self, prices: PathPrices, context: Context) -> None:
         """Give all ranges paths at ever lower rents, and offer the plans."""
-        prices, share, ranges, state = self._prices(point), self._shares(master), self.ranges, self.state
+        ranges, state = self.ranges, self.state
         rent, reorders = self.base / max(1, self.data.capacity) * UNIT, 0
         self.clear()
         for weight in RENTS:
-            rents, at = np.minimum(rent * weight, 2.0**30).astype(np.int64), 0
+            rents, at = np.minimum(rent * weight, HIGHEST_RENT).astype(np.int64), 0
             while at < len(self.order):
                 if context.expired or context.closed or reorders > MOST_REORDERS:
                     return
-                at = fill(ranges, self.ops, state, prices, self.path, self.order, at, rents, share, UNIT)
+                at = fill(
+                    *(ranges, self.ops, state, prices, self.path, self.order, at, rents, self.share, UNIT)
+                )
                 if at < 0:
                     self.order[: ~at + 1] = np.roll(self.order[: ~at + 1], 1)
                     at, reorders = 0, reorders + 1
                     self.clear()
             prices.clock[1:] = np.cumsum(state.length)
             for _ in range(MOST_WIDENED + 1):
-                self._simulate(prices, context)
+                self._simulate(state, prices)
                 if context.expired or not widen(ranges, state, self.times):
                     break
+            if weight == RENTS[0]:
+                self._offer(prices, context)
 
-    def _simulate(self, prices: PathPrices, context: Context) -> None:
-        """Simulate the plan, and offer it if it is the best one so far."""
-        collect(self.ranges, self.state, self.times)
-        time = simulate(self.state, prices, self.times)
+    def _anneal(self, context: Context) -> None:
+        """Change the best plan by moves, at ever lower temperatures, and offer the best one."""
+        if self.best == NEVER:
+            return
+        _write(self.top, self.state)
+        moves, steps = min(MOVES, MOVES_PER_RANGE * len(self.order)), [self.ranges, self.ops, self.state]
+        for number in range(COOLINGS):
+            if context.expired or context.closed:
+                break
+            self.seed += 1
+            heat = HOT * self.best * (COLD / HOT) ** (number / COOLINGS)
+            anneal(
+                *(*steps, self.prices, self.path, self.times, self.moves, self.other, self.share),
+                *(self.prices.stall[0], UNIT, moves, MOST_MOVED, heat, context.seed + self.seed),
+            )
+            self._simulate(self.other, self.prices)
+        self._offer(self.prices, context)
+
+    def _simulate(self, state: PlanState, prices: PathPrices) -> None:
+        """Simulate a plan, and keep it if it is the best one so far."""
+        collect(self.ranges, state, self.times)
+        time = simulate(state, prices, self.times)
         if time < self.best:
-            self.best = time
-            context.offer(emit(self.problem, self.data, self.ranges, self.state, prices, self.times))
+            self.best, self.offered = time, False
+            _write(state, self.top)
+
+    def _offer(self, prices: PathPrices, context: Context) -> None:
+        """Offer the best plan, if it was not offered before."""
+        if not self.offered:
+            self.offered = True
+            collect(self.ranges, self.top, self.times)
+            context.offer(emit(self.problem, self.data, self.ranges, self.top, prices, self.times))
+
+
+def _copy_of(state: PlanState) -> PlanState:
+    arrays: Any = [x.copy() for x in state]
+    return PlanState._make(arrays)
+
+
+def _write(state: PlanState, other: PlanState) -> None:
+    """Write a plan to another one."""
+    arrays: Any = zip(state, other, strict=True)
+    for x, y in arrays:
+        y[:] = x
+
+
+def _moves(ranges: LiveRanges, n: int, copies: int, noted: PlanState) -> MoveArrays:
+    """Return what moves need, without prices."""
+    begin, end = ranges.begin, np.minimum(n - 1, ranges.end)
+    alive = [np.flatnonzero((begin <= k) & (k <= end)) for k in range(n)]
+    z, most = np.zeros, MOST_MOVED
+    return MoveArrays(
+        first=np.cumsum([0, *map(len, alive)]),
+        alive=np.concatenate(alive),
+        spare=z(copies, np.int64),
+        chosen=z(most, np.int64),
+        low=z(most, np.int64),
+        high=z(most, np.int64),
+        during=noted.during,
+        before=noted.before,
+        after=noted.after,
+        rents=z(n, np.int64),
+        run=z((n, 2), np.int64),
+    )
 
 
 def _op_table(data: InPlaceData) -> OpTable:

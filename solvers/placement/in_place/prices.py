@@ -55,6 +55,7 @@ come from a linear program over the paths that were the cheapest at earlier pric
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -131,6 +132,8 @@ class InPlaceDual:
     ----------
     numbers
         Their numbers among all live ranges.
+    states
+        The number of states before ops of all of them, with one behind the last op of each.
     possible
         Whether each op has a configuration.
     base, least
@@ -153,6 +156,7 @@ class InPlaceDual:
         data = self.data = replace(data, ranges=tuple(data.ranges[i] for i in self.numbers))
         n, operands = data.n, len(data.operands)
         self.ranges = range_arrays(data)
+        self.states = int((np.minimum(n, self.ranges.end + 1) - self.ranges.begin + 1).sum())
         self.counted = np.zeros(operands, bool)
         self.counted[self.ranges.use] = True
         self.nbytes = np.array([x.nbytes for x in data.operands], np.int64)
@@ -179,6 +183,7 @@ class InPlaceDual:
         self.room = np.full(n, NEVER)
         self.costs = z(len(data.ranges), np.int64)
         self.columns: list[tuple[float, Any, Any]] = []
+        self.answered = False
 
     @property
     def ideal(self) -> int:
@@ -222,7 +227,16 @@ class InPlaceDual:
         n, z = self.data.n, np.zeros
         return PricePoint(z(n), z(n), z((n, 2)), z((n + 1, 2)), z(self.part.shape))
 
-    def _integers(self, point: PricePoint) -> tuple[PathPrices, int]:
+    def priced(self, price: Any) -> PricePoint:
+        """Return the prices that values of the rows of `master` are; of rows of either sign by their sign."""
+        n, rows = self.data.n, self.layout.link
+        begin, end = price[: 2 * n].reshape(2, n) * (self.ns / self.unit)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            carried = price[2 * n : self.links].reshape(2, 2 * n + 1).T / self.rates
+        carried = np.where(self.rates > 0, carried, 0)
+        return PricePoint(begin, end, carried[:n], carried[n:], np.where(rows >= 0, price[rows] * self.ns, 0))
+
+    def integers(self, point: PricePoint) -> tuple[PathPrices, int]:
         """Return prices as integers, in ns / 2**bits, and these bits."""
         shares = [np.clip(x, 0, None) * self.rates for x in (point.run, point.stall)]
         run, stall = (x * BELOW / np.maximum(1, x.sum(axis=1))[:, None] for x in shares)
@@ -243,28 +257,40 @@ class InPlaceDual:
         clock, copy = np.zeros(self.data.n + 1, np.int64), np.zeros((0, 2), np.int64)
         return PathPrices._make([*prices, clock, copy]), bits
 
-    def _find_paths(self, prices: PathPrices, context: Context | None) -> bool:
-        """Write the cheapest paths to `costs` and `columns`; return whether each range has one, in time."""
-        self.columns, i, buffer = [], 0, self.buffer
+    def respond(
+        self, prices: PathPrices, context: Context | None
+    ) -> Iterator[tuple[int, Any, Any, Any, Any]]:
+        """Write costs of cheapest paths to `costs`; yield the first range of a batch, and its `ColumnArrays`.
+
+        They are overwritten by the next batch. `answered` is then whether each range has a path, in time.
+        """
+        i, buffer, self.answered = 0, self.buffer, False
         while i < len(self.costs):
             if context is not None and context.expired:
-                return False
+                return
             begin = i
             i = respond(self.ranges, prices, self.path, self.layout, buffer, i, self.room, self.costs)
             if i < 0:
-                return False
-            first = buffer.first[: i - begin + 1].tolist()
-            rows, values = buffer.row[: first[-1]].copy(), buffer.value[: first[-1]].copy()
-            costs = buffer.cost[: i - begin].tolist()
+                return
+            first = buffer.first[: i - begin + 1]
+            yield begin, first, buffer.cost[: i - begin], buffer.row[: first[-1]], buffer.value[: first[-1]]
+        self.answered = True
+
+    def _find_paths(self, prices: PathPrices, context: Context | None) -> bool:
+        """Write the cheapest paths to `costs` and `columns`; return whether each range has one, in time."""
+        self.columns = []
+        for _, first, costs, rows, values in self.respond(prices, context):
+            rows, values = rows.copy(), values.copy()
             self.columns += [
-                (cost, rows[a:b], values[a:b]) for cost, (a, b) in zip(costs, pairwise(first), strict=True)
+                (cost, rows[a:b], values[a:b])
+                for cost, (a, b) in zip(costs.tolist(), pairwise(first.tolist()), strict=True)
             ]
-        return True
+        return self.answered
 
     def evaluate(self, point: PricePoint, context: Context | None = None) -> Fraction | None:
         """Return the bound in ns; None if a range has no path, or the time expired."""
         data = self.data
-        prices, bits = self._integers(point)
+        prices, bits = self.integers(point)
         if not self._find_paths(prices, context):
             return None
         scale = SECOND * GRAIN

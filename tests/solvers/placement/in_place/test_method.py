@@ -25,7 +25,7 @@ def solved(problem: lt.Placement) -> lt.Result:
     return lt.solve(problem, "in-place", threads=1)
 
 
-@pytest.mark.parametrize("seed", seeds(MANY, least=40))
+@pytest.mark.parametrize("seed", seeds(MANY, least=25))
 def test_bounds_and_plans_are_on_either_side_of_the_optimum(seed: int) -> None:
     result, best = solved(random_in_place(seed)), optimum(seed)
     if best is None:
@@ -41,11 +41,12 @@ def test_bounds_and_plans_are_on_either_side_of_the_optimum(seed: int) -> None:
         assert result.objective >= best
 
 
+@pytest.mark.slow
 def test_most_bounds_and_plans_are_optimal() -> None:
     feasible = [seed for seed in range(40) if optimum(seed) is not None]
     results = [solved(random_in_place(seed)) for seed in feasible]
     assert sum(r.bound == optimum(seed) for seed, r in zip(feasible, results, strict=True)) >= 33
-    assert sum(r.objective == optimum(seed) for seed, r in zip(feasible, results, strict=True)) >= 36
+    assert sum(r.objective == optimum(seed) for seed, r in zip(feasible, results, strict=True)) >= 38
 
 
 @pytest.mark.parametrize("seed", [101, 580])
