@@ -32,6 +32,7 @@ def ascended(problem: lt.Placement, rounds: int) -> tuple[PriceAscent, Context]:
     return ascent, context
 
 
+@pytest.mark.slow
 def test_its_prices_prove_what_the_linear_program_proves() -> None:
     ascent, _ = ascended(chain(), 8)
     bound = ascent.dual.evaluate(ascent.point())
