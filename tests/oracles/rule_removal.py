@@ -14,7 +14,7 @@ from typing import Any
 
 PACKAGE = "lowtide.models.verifier"
 ENTRY = f"{PACKAGE}.verify"
-APART = {"__init__", "flow", "hybrid", "sharding", "stages", "verdict"}
+APART = {"__init__", "flow", "hybrid", "sharding", "stages", "tiles", "verdict"}
 """What judges no plan and no allocation: these have tests of their own."""
 MAKERS = ("Violation", "_violation", "_overlap", "replace")
 """Functions that return a violation; a list that takes one up records it."""
