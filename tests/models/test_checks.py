@@ -96,7 +96,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: lt.solve(ANY),
         "solve, problem: found Graph('diamond', 4 ops, 4 tensors), expected",
     ),
-    "solve graph, example": (lambda: lt.solve(ANY), "Streams, such as Peak(graph)"),
+    "solve graph, example": (lambda: lt.solve(ANY), "Tiles, such as Peak(graph)"),
     "solve": (lambda: lt.solve(WRONG), "solve, problem: found 'spec', expected one of Arena, Distributed"),
     "solve method": (lambda: lt.solve(lt.Peak(GRAPH), 3), "method: found 3, expected the name of a method"),  # type: ignore[arg-type]
     "solve limit": (lambda: lt.solve(lt.Peak(GRAPH), time_limit=WRONG), "time limit: found 'spec'"),
