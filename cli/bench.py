@@ -218,8 +218,9 @@ def _compile(left: Sequence[RunSpec], *, quiet: bool) -> None:
 
 def improve_best_known(out: Path, path: str | None) -> None:
     """Improve a best-known file by the records of the folder, and say what became better."""
-    from ..results.audits.best_known import FOLDER, update
+    from ..results.audits.best_known import FOLDER
     from ..results.audits.evidence import read_claims
+    from ..results.audits.improvements import update
 
     done = update(read_claims([out]).claims, path or FOLDER)
     for change in done.changes:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 
 from ..models.cost_network import CostNetwork
-from ..models.errors import InstanceError
 from .catalogue import load_network_entry
 from .formats.iopddl import read_iopddl
-from .options import typed_options
-from .spec import parse_spec
+from .options import plain_spec
 
 
 def load_network(spec: str | os.PathLike[str], **options: object) -> CostNetwork:
@@ -33,12 +31,7 @@ def load_network(spec: str | os.PathLike[str], **options: object) -> CostNetwork
     >>> load_network("catalogue:iopddl/example")
     CostNetwork('example', 5 nodes, 5 edges, 9 strategies, limit 50)
     """
-    parsed = parse_spec(spec)
-    typed_options({**parsed.options, **options}, {}, str(parsed))
+    parsed = plain_spec(spec, options, "iopddl")
     if parsed.scheme == "catalogue":
         return load_network_entry(parsed.name)
-    if parsed.scheme not in ("path", "iopddl"):
-        raise InstanceError(
-            f"instance '{parsed}': found scheme {parsed.scheme!r}, expected iopddl or catalogue"
-        )
     return read_iopddl(parsed.name)

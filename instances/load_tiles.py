@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from ..models.errors import InstanceError
 from ..models.tile_rules import TileInstance
 from .catalogue import load_tiles_entry
 from .formats.mlsys import read_shapes
-from .options import typed_options
-from .spec import parse_spec
+from .options import plain_spec
 
 
 def load_tiles(spec: str | os.PathLike[str], **options: object) -> TileInstance:
@@ -34,12 +32,7 @@ def load_tiles(spec: str | os.PathLike[str], **options: object) -> TileInstance:
     >>> load_tiles("catalogue:mlsys2026/1").capacity
     60000
     """
-    parsed = parse_spec(spec)
-    typed_options({**parsed.options, **options}, {}, str(parsed))
+    parsed = plain_spec(spec, options, "mlsys")
     if parsed.scheme == "catalogue":
         return load_tiles_entry(parsed.name)
-    if parsed.scheme not in ("path", "mlsys"):
-        raise InstanceError(
-            f"instance '{parsed}': found scheme {parsed.scheme!r}, expected mlsys or catalogue"
-        )
     return replace(read_shapes(parsed.name), source=str(parsed))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from ..models.errors import InstanceError
 from ..models.parameter import Parameter, Value, convert
 from .formats.strict_json import nearest, show
+from .spec import Spec, parse_spec
 
-__all__ = ["Parameter", "Value", "convert", "typed_option", "typed_options"]
+__all__ = ["Parameter", "Value", "convert", "plain_spec", "typed_option", "typed_options"]
 
 
 def typed_options(
@@ -36,6 +38,23 @@ def typed_options(
         key: typed_option(key, given[key], parameter, where) if key in given else parameter.default
         for key, parameter in parameters.items()
     }
+
+
+def plain_spec(spec: str | os.PathLike[str], options: Mapping[str, object], scheme: str) -> Spec:
+    """Return a specification without options: of a file, of the scheme, or of an entry of the catalogue.
+
+    Raises
+    ------
+    InstanceError
+        If an option is given, or the scheme is another one.
+    """
+    parsed = parse_spec(spec)
+    typed_options({**parsed.options, **options}, {}, str(parsed))
+    if parsed.scheme not in ("path", "catalogue", scheme):
+        raise InstanceError(
+            f"instance '{parsed}': found scheme {parsed.scheme!r}, expected {scheme} or catalogue"
+        )
+    return parsed
 
 
 def typed_option(key: str, given: object, parameter: Parameter, where: str) -> Any:

@@ -194,6 +194,22 @@ class TileInstance:
             "native_granularity": list(self.native),
         }
 
+    def check(self, where: str) -> None:
+        """Raise unless `from_dict` would read the instance.
+
+        Raises
+        ------
+        InstanceError
+            As `from_dict`, also where no file stated the instance.
+        """
+        try:
+            stated = self.to_dict()
+        except TypeError:
+            raise InstanceError(
+                f"{where}: found no tuples of integers, expected those of a TileInstance"
+            ) from None
+        type(self).from_dict(stated, where)
+
     @cached_property
     def sha256(self) -> str:
         """The content's name: hash of the canonical JSON in the contest's format."""

@@ -45,7 +45,7 @@ class Tiles(Problem):
     Raises
     ------
     InstanceError
-        If a reading is none of these.
+        If a reading is none of these, or the instance breaks a rule of its format.
 
     Examples
     --------
@@ -74,6 +74,7 @@ class Tiles(Problem):
         check_type(
             self.shapes, TileInstance, "tiles, shapes", "a TileInstance, as lowtide.load_tiles returns"
         )
+        self.shapes.check("tiles, shapes")
         for key, choices in (("raster", RASTER), ("pointwise", POINTWISE_AT), ("place", PLACE)):
             if getattr(self, key) not in choices:
                 raise InstanceError(

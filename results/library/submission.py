@@ -24,8 +24,9 @@ from ...models.files import write_whole
 from ...models.plan import Plan
 from ...models.problems.problem import Problem
 from ...models.result import Status
-from ..audits.best_known import FOLDER, Better, improved, read_best_known, write_best_known
+from ..audits.best_known import FOLDER, read_best_known, write_best_known
 from ..audits.claims import Claim, Packed, Question, claim_of
+from ..audits.improvements import Better, improved
 from ..audits.recheck import hash_of, made_for, recheck_bound
 from ..audits.witnesses import witness_of
 from ..sweeps.job import load_question

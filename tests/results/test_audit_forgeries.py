@@ -14,9 +14,10 @@ import pytest
 
 from lowtide.__main__ import main
 from lowtide.results.audits.audit import audit
-from lowtide.results.audits.best_known import read_best_known, update
+from lowtide.results.audits.best_known import read_best_known
 from lowtide.results.audits.evidence import read_claims
 from lowtide.results.audits.findings import Audit
+from lowtide.results.audits.improvements import update
 from lowtide.results.audits.ledger import ledger_of, read_ledger, write_ledger
 from lowtide.results.audits.witnesses import LARGEST, WITNESSES, read_witnesses, write_witnesses
 from lowtide.results.experiments.running import HERE

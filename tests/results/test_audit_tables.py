@@ -20,10 +20,11 @@ from lowtide.instances.spec import resolved_spec
 from lowtide.models.errors import InstanceError
 from lowtide.results.audits.again import make_again
 from lowtide.results.audits.audit import audit
-from lowtide.results.audits.best_known import read_best_known, update
+from lowtide.results.audits.best_known import read_best_known
 from lowtide.results.audits.claims import claim_of
 from lowtide.results.audits.evidence import read_claims
 from lowtide.results.audits.findings import Audit
+from lowtide.results.audits.improvements import update
 from lowtide.results.audits.ledger import ledger_of, write_ledger
 from lowtide.results.certificates import with_certificate
 from lowtide.results.tables.declared import filled, read_declared, records_of_row, with_questions

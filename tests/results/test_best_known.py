@@ -15,13 +15,12 @@ from lowtide.results.audits.best_known import (
     BestKnown,
     Mark,
     find_best_known,
-    portable_name,
     read_best_known,
-    update,
     write_best_known,
 )
-from lowtide.results.audits.best_known import Update as Changes
 from lowtide.results.audits.evidence import read_claims
+from lowtide.results.audits.improvements import Update as Changes
+from lowtide.results.audits.improvements import portable_name, update
 from tests.commands import answer
 from tests.experiments import Record, proved, run
 

@@ -6,8 +6,8 @@ not.
 
 from __future__ import annotations
 
-from ...audits.best_known import update
 from ...audits.evidence import read_claims
+from ...audits.improvements import update
 from ..running import ROOT
 
 

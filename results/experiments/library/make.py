@@ -1,4 +1,4 @@
-"""The sets of the library, selected from the pool: ``pool.json`` in, ``results/library/VERSION`` out.
+"""The sets of the library, selected from the pool: ``pool.json.gz`` in, ``results/library/VERSION`` out.
 
 The selection spreads a set: it takes the question that is farthest from those taken before (the largest least
 distance between the points of `lowtide.results.library.features.vector`), real ones before generated ones, at

@@ -27,7 +27,7 @@ from typing import Any
 from ....instances.catalogue import entries
 from ....instances.formats.strict_json import dump_json, read_json
 from ....instances.spec import Spec, parse_spec
-from ....models.files import write_whole
+from ....models.files import write_packed
 from ....models.problems import PROBLEMS
 from ....models.result import Status
 from ....models.texts import from_cell
@@ -43,7 +43,7 @@ from ...tables.declared import TABLE, read_declared, records_of_row
 from ..running import HERE, say
 from .reference import read_runs
 
-POOL = Path(__file__).with_name("pool.json")
+POOL = Path(__file__).with_name("pool.json.gz")
 DRAWN = 12
 """Largest number of questions of a family and a class; few more than a set takes, since each is loaded."""
 ASKED = (
@@ -100,7 +100,7 @@ def measure(only: str = "") -> None:
 def _write(rows: list[Row], lacking: Collection[str] = ()) -> None:
     complete = sorted({f"{row['problem']}/{row['class']}" for row in rows} - {*lacking})
     data = {"format": "lowtide/pool", "version": 1, "complete": complete, "rows": rows}
-    write_whole(POOL, dump_json(data, ("rows",)))
+    write_packed(POOL, dump_json(data, ("rows",)))
 
 
 def read_pool() -> list[Row]:

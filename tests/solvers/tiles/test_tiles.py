@@ -183,3 +183,12 @@ def test_what_has_no_shapes_is_refused() -> None:
         lt.load_tiles("gen:chain")
     with pytest.raises(lt.InstanceError, match="expected a TileInstance"):
         lt.Tiles(lt.load("catalogue:mlsys2026/1"))  # type: ignore[arg-type]
+    instance = lt.load_tiles("catalogue:mlsys2026/1")
+    for wrong, message in (
+        ({"capacity": 1.5}, "expected an integer"),
+        ({"widths": 3}, "expected those of a TileInstance"),
+        ({"outputs": instance.outputs[:-1]}, "expected 5"),
+        ({"heights": (7, *instance.heights[1:])}, "expected shapes that match"),
+    ):
+        with pytest.raises(lt.InstanceError, match=f"tiles, shapes.*{message}"):
+            lt.Tiles(replace(instance, **wrong))
