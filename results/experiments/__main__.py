@@ -1,6 +1,6 @@
 """Carry out an experiment again and make its table, or make the table again from its committed rows.
 
-    python -m lowtide.results.experiments [NAME] [--out DIR] [--only TEXT] [--table]
+    python -m lowtide.results.experiments [NAME] [--out DIR] [--only TEXT] [--table | --check]
 
 Without a name: which experiments there are. What they consist of: `lowtide.results.experiments.running`.
 """
@@ -28,6 +28,7 @@ from ...models.texts import one_line
 from ..audits.ledger import read_ledger
 from ..tables.columns import EVERY
 from ..tables.spec import Part, Row, filled, latex, markdown
+from .compared import differences
 from .running import (
     HERE,
     Case,
@@ -47,6 +48,7 @@ WORDS = {
     "bounds": "rows whose bound nothing but the row says",
     "feasible": "other rows with an objective",
 }
+CHECK = "compare with the committed rows all but times, write nothing; exit status 1 if anything differs"
 OUT = "keep the runs there, and go on with those that are there; with --table: where the text goes"
 
 
@@ -112,7 +114,13 @@ def _main(arguments: Sequence[str]) -> int:
     else:
         rows = _carried_out(name, module, args, options)
         if not args.only:
-            write_rows(name, getattr(module, "together", list)(rows))
+            rows = getattr(module, "together", list)(rows)
+        if args.check:
+            lines = list(differences(name, rows, subset=bool(args.only)))
+            print(*lines or [f"{name}: {len(rows)} rows are as committed"], sep="\n")
+            return int(bool(lines))
+        if not args.only:
+            write_rows(name, rows)
             if hasattr(module, "draw"):
                 module.draw()
             _write_text(name, None)
@@ -142,6 +150,7 @@ def _parsed(
         parser.add_argument(
             "--table", action="store_true", help="make the text again from the committed rows"
         )
+        parser.add_argument("--check", action="store_true", help=CHECK)
         parser.add_argument("--latex", action="store_true", help="print the committed table as LaTeX")
         parser.add_argument("--row", nargs="+", help=argparse.SUPPRESS)
         if function is None:
@@ -165,7 +174,7 @@ def _carried_out(
         groups = iter([[{**row, **mark, **row} for row in module.rows(records)]])
     for rows in groups:
         found += rows
-        for row in rows if args.only else ():
+        for row in rows if args.only and not args.check else ():
             print(*(cell for name, cell in row.items() if name not in EVERY), flush=True)
     if not found:
         raise UsageError(f"--only: found no case that contains {args.only!r}")
