@@ -38,7 +38,8 @@ def raise_path_bound(problem: MemoryEdges, context: Context) -> None:
 def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Outcome:
     """Return an order whose sequential peak is within the bound, or that there is none, or none was found.
 
-    Any such order will do. The modes with the most workspace count, since a runtime may take any.
+    Any such order will do. That of the earliest starts is tried first: edges that agree with it make paths
+    longer the least. The modes with the most workspace count, since a runtime may take any.
     """
     graph = problem.graph
     heaviest = tuple(
@@ -46,8 +47,11 @@ def order_within(problem: MemoryEdges, context: Context) -> tuple[int, ...] | Ou
     )
     heavy = Within(replace(graph, ops=heaviest), most=problem.bound)
     inner = context.inner(heavy, prefix="order: ", options={})
-    if heavy.satisfied(inner.offer(range(len(graph.ops)))):
-        return tuple(inner.answer)
+    starts = earliest_starts(graph, ())
+    every = range(len(graph.ops))
+    for order in (sorted(every, key=starts.__getitem__), every):
+        if heavy.satisfied(inner.offer(order)):
+            return tuple(inner.answer)
 
     def look() -> None:
         if inner.bound is not None and inner.bound > problem.bound:
