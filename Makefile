@@ -14,6 +14,8 @@ FRAMEWORKS      ?= torch==2.13.0 jax==0.10.2 onnxruntime==1.32.0 scipy tabulate 
 LITE            ?= tflite-micro==0.dev20261023182759 ai-edge-litert==2.3.0
 EXECUTORCH      ?= executorch==1.5.1 torchao==0.18.0
 FRAMEWORK_TESTS ?= not slow
+# Of the slow tests, one in so many, drawn by the commit (tests/drawn.py); all of them: 1.
+ONE_IN ?= 1
 # The tests of Slurm share one, in one process.
 SLURM  := --dist loadgroup
 
@@ -34,8 +36,8 @@ demo: $(READY) ## set up .venv, solve a real training graph, verify it, draw it
 test: $(READY) ## run the fast tests in JOBS processes (default 2)
 	$(TESTS) -m "not slow" --hypothesis-profile=$(PROFILE) --dist worksteal
 
-test-slow: $(READY) ## run the slow tests, on a sixth of their random cases
-	$(TESTS) -m slow --hypothesis-profile=sixth $(SLURM)
+test-slow: $(READY) ## run the slow tests, on a sixth of their random cases (ONE_IN=4: a quarter of them, drawn by the commit)
+	$(TESTS) -m slow --hypothesis-profile=sixth --one-in $(ONE_IN) $(SLURM)
 
 test-frameworks: $(VENV)/.frameworks ## install torch, executorch, jax beside .venv, run the tests that need them (FRAMEWORK_TESTS=: slow ones too)
 	$(BIN)/lowtide compile --quiet >/dev/null

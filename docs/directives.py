@@ -8,6 +8,7 @@
 ``{systems} placement``     what its methods that stand for published systems rest on, and what they lack
 ``{policies} placement``    the docstrings of its policies
 ``{committed} NAME``        the text of a committed experiment
+``{reproductions} values``  published figures beside those of the suite; ``set-ups``: those of other questions
 ``{flags} solve peak``      the output of ``lowtide solve peak --help``
 ``{questions} all``         the parameters of each problem beside its instance
 ``{machines} all``          the machines that come with the suite
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pictures
+import reproductions
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
@@ -298,9 +300,20 @@ class Picture(SphinxDirective):
         return f'<div class="questions">{"".join(links)}</div>'
 
 
+class Reproductions(_Markdown):
+    """A table of published figures beside those of committed rows."""
+
+    def text(self) -> str:
+        """Return the table."""
+        entries = reproductions.TABLES[self.arguments[0]]
+        for entry in entries:
+            self.env.note_dependency(str(EXPERIMENTS / entry.experiment / "table.csv"))
+        return reproductions.table(entries)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
-    tables = (Methods, Systems, Options, Capabilities, Committed, Flags, Questions, Machines)
+    tables = (Methods, Systems, Options, Capabilities, Committed, Reproductions, Flags, Questions, Machines)
     for directive in (*tables, Formulations, Policies, Picture):
         app.add_directive(directive.__name__.lower(), directive)
     return {"parallel_read_safe": True}

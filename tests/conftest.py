@@ -1,4 +1,4 @@
-"""What holds for every test: how Ctrl-C arrives, and how many random cases are tried."""
+"""What holds for every test: how Ctrl-C arrives, how many random cases are tried, which tests are drawn."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+from tests.drawn import is_drawn
 from tests.effort import PROFILES
 
 for name in PROFILES:
@@ -21,6 +22,23 @@ settings.load_profile("fast")
 # Else cases would depend on what other tests imported, and each process would read all modules for constants.
 assert hasattr(providers, "_get_local_constants"), "hypothesis takes constants of modules by another function"
 providers._get_local_constants = Constants
+
+DRAWN = "run one test in so many, drawn by the hash of the commit: other ones after each commit"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the share of tests to run."""
+    parser.addoption("--one-in", type=int, default=1, metavar="N", help=DRAWN)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that are not drawn."""
+    one_in: int = config.getoption("--one-in")
+    left_out = [item for item in items if not is_drawn(item.nodeid, one_in)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if is_drawn(item.nodeid, one_in)]
+
 
 gc.disable()  # until the tests are collected: what is made then stays to the end
 
