@@ -203,6 +203,7 @@ def test_run_record(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     assert words in refused("plot", "r.json", "-o", "x.svg", cwd=tmp_path, run=within)
 
 
+@pytest.mark.slow
 def test_pictures_without_matplotlib(tmp_path: Path) -> None:
     answer(*SOLVE, "catalogue:diamond", "--method", "reference", "--plan", "p.json", cwd=tmp_path)
     (tmp_path / "matplotlib.py").write_text("raise ImportError")

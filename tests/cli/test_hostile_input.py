@@ -83,6 +83,7 @@ def test_deep_nesting_is_refused_everywhere(folder: Path, verb: str) -> None:
         assert len(done.stderr) < 3 * LONGEST
 
 
+@pytest.mark.slow
 def test_an_audit_calls_deep_files_malformed(folder: Path) -> None:
     (folder / "records.jsonl").write_text(DEEP["lists.json"] + "\n")
     done = within("audit", "records.jsonl", cwd=folder)

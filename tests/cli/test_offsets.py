@@ -104,6 +104,7 @@ def test_wrong_allocation_names_the_pair(folder: Path) -> None:
     assert "are both alive from time" in within("verify", "wrong.csv", cwd=folder).stdout
 
 
+@pytest.mark.slow
 def test_pictures(folder: Path) -> None:
     pytest.importorskip("matplotlib")
     record = answer("solve", "offsets", "six.csv", "--method", "greedy", "--plan", "s.csv", cwd=folder)

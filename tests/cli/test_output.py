@@ -64,6 +64,7 @@ def test_help_goes_to_standard_output(tmp_path: Path, arguments: str) -> None:
     assert "lowtide" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["import lowtide", "from lowtide.__main__ import main; main(['--help'])"])
 def test_import_and_help_load_no_heavy_package(tmp_path: Path, code: str) -> None:
     check = f"import sys; print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
@@ -102,6 +103,7 @@ def on_a_terminal(*words: str) -> tuple[int, str]:
     return process.wait(timeout=600), b"".join(parts).decode()
 
 
+@pytest.mark.slow
 def test_terminal_gets_drawn_tables_and_live_progress() -> None:
     pytest.importorskip("rich")
     status, text = on_a_terminal(sys.executable, "-c", WAIT)
@@ -146,6 +148,7 @@ def test_error_inside_progress_is_passed_on() -> None:
         raise UsageError("no")
 
 
+@pytest.mark.slow
 def test_full_disk_is_an_error_in_one_line(tmp_path: Path) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")

@@ -28,6 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cactus", "performance-profile", "trace"])
 def test_pictures_of_experiments(folder: Path, tmp_path: Path, kind: str) -> None:
     out = tmp_path / "x.svg"
@@ -36,6 +37,7 @@ def test_pictures_of_experiments(folder: Path, tmp_path: Path, kind: str) -> Non
     assert out.read_bytes().startswith(b"<?xml")
 
 
+@pytest.mark.slow
 def test_first_kind_is_the_cactus_and_files_of_records_do(folder: Path, tmp_path: Path) -> None:
     found = answer("plot", "records.jsonl", "-o", str(tmp_path / "x.svg"), "--virtual-best", cwd=folder)
     assert (found["kind"], found["runs"]) == ("cactus", 56)
@@ -54,6 +56,7 @@ def test_trace_of_one_instance_shows_its_incumbents(folder: Path, tmp_path: Path
     assert "bounds dotted" in out.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", ["p.json", "record.json"])
 @pytest.mark.parametrize(("kind", "key"), [("profile", "peak"), ("gantt", "runs"), ("residency", "peaks")])
 def test_pictures_of_plans_and_records(folder: Path, tmp_path: Path, item: str, kind: str, key: str) -> None:

@@ -53,6 +53,7 @@ def test_table_for_people(tmp_path: Path) -> None:
     assert first.split()[:4] == ["36", "B", "36", "B"]
 
 
+@pytest.mark.slow
 def test_curves_are_drawn(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     found = answer("plot", "curve.json", "-o", str(tmp_path / "curve.svg"), "--title", "mine", cwd=folder)

@@ -29,6 +29,7 @@ def printed(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_without_a_value_it_is_a_summary(experiment: Path) -> None:
     lines = printed(experiment).splitlines()
     assert lines[1] == "summary"
@@ -46,6 +47,7 @@ def test_formats_for_people(experiment: Path, form: str, begins: str) -> None:
     assert printed(experiment, *words, "--format", form).startswith(begins)
 
 
+@pytest.mark.slow
 def test_formats_for_programs_agree(experiment: Path) -> None:
     words = ("--value", "par10", "--where", "method=auto", "--where", "method=milp")
     found = answer("table", "out", *words, cwd=experiment)

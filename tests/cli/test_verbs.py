@@ -227,6 +227,7 @@ def test_order_that_breaks_rules_lists_them_all_and_exits_1(tmp_path: Path) -> N
     assert found["peaks"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ending", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_plot_writes_the_kind_of_the_ending(tmp_path: Path, ending: str, begins: bytes) -> None:
     answer("solve", "peak", "catalogue:diamond", "--method", "reference", "--plan", "p.json", cwd=tmp_path)
@@ -235,6 +236,7 @@ def test_plot_writes_the_kind_of_the_ending(tmp_path: Path, ending: str, begins:
     assert (tmp_path / f"x.{ending}").read_bytes().startswith(begins)
 
 
+@pytest.mark.slow
 def test_plot_takes_a_run_record_and_an_order(tmp_path: Path) -> None:
     spec = "catalogue:two-branches"
     record = answer("solve", "peak", spec, "--method", "greedy", "--plan", "p.json", cwd=tmp_path)

@@ -40,6 +40,7 @@ def listed(page: Path) -> ParameterSet:
     return pytest.param(page, id=str(page.relative_to(PAGES.parent)), marks=pytest.mark.slow if slow else ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [listed(page) for page in PROGRAMS])
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     Reader(page, tmp_path).follow()

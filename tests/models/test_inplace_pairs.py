@@ -55,6 +55,7 @@ def compare(graph: Graph) -> tuple[int, int]:
     return valid, shared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", seeds(30))
 def test_every_allocation_of_small_graphs_is_judged_alike(block: int) -> None:
     found = [compare(in_place(10 * block + k)) for k in range(10)]

@@ -53,6 +53,7 @@ def test_layers_of_a_llama_take_their_closed_forms() -> None:
     assert mlp.ways[0].kept == 4 * t * (2 * h + hidden + 2 * hidden + h + h)
 
 
+@pytest.mark.slow
 def test_traces_have_the_parameters_of_their_networks() -> None:
     for name, parameters, table in (
         ("gpt2-small-train", 124_439_808, 50257 * 768),

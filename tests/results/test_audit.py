@@ -307,6 +307,7 @@ def test_command_lists_records_and_exits_1(tmp_path: Path) -> None:
     assert "invalid: 1 contradiction" in done.stdout
 
 
+@pytest.mark.slow
 def test_command_without_paths_compares_what_is_known(tmp_path: Path) -> None:
     assert answer("audit", cwd=tmp_path)["consistent"]
 

@@ -167,17 +167,20 @@ def test_forged_cells_are_found(folder: Path, what: str) -> None:
         assert kind in {c.kind for c in found.contradictions}
 
 
+@pytest.mark.slow
 def test_a_column_that_is_nothing_is_found(folder: Path) -> None:
     path = folder / FILE
     path.write_text(path.read_text().replace('"again", "copies"', '"again"'))
     assert "column-unclaimed" in kinds(folder)
 
 
+@pytest.mark.slow
 def test_no_ledger_is_found(folder: Path) -> None:
     (folder / "ledger.json").unlink()
     assert "ledger-differs" in kinds(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left_out", ["plan", "all"])
 def test_witnesses_that_are_missing_are_found(folder: Path, left_out: str) -> None:
     path = folder / "partition_latency" / WITNESSES
@@ -186,6 +189,7 @@ def test_witnesses_that_are_missing_are_found(folder: Path, left_out: str) -> No
     assert kinds(folder) & {"malformed", "unwitnessed"}
 
 
+@pytest.mark.slow
 def test_a_witness_of_another_objective_is_found(folder: Path) -> None:
     path = folder / "partition_latency" / WITNESSES
     first, *rest = read_witnesses(path)
@@ -193,6 +197,7 @@ def test_a_witness_of_another_objective_is_found(folder: Path) -> None:
     assert "objective-differs" in kinds(folder)
 
 
+@pytest.mark.slow
 def test_a_row_less_leaves_its_witness_behind(folder: Path) -> None:
     first = read_witnesses(folder / "partition_latency" / WITNESSES)[0]["instance_sha256"]
     forget: Callable[[list[Row]], object] = lambda rows: rows.__setitem__(  # noqa: E731
@@ -202,6 +207,7 @@ def test_a_row_less_leaves_its_witness_behind(folder: Path) -> None:
     assert "witness-without-row" in kinds(folder)
 
 
+@pytest.mark.slow
 def test_more_memory_that_is_worse_is_found(folder: Path) -> None:
     def worse(rows: list[Row]) -> None:
         for row in rows:

@@ -304,6 +304,7 @@ def test_the_committed_tables_say_nothing_that_cannot_be() -> None:
     assert found.questions > 1300
 
 
+@pytest.mark.slow
 def test_committed_paths_count_from_their_folder() -> None:
     folder = RESULTS / "experiments"
     for path in folder.rglob("*.csv"):
@@ -340,6 +341,7 @@ def test_answers_to_every_problem_are_verified_again(
     assert (found.contradictions, found.unchecked, found.plans) == ([], [], 1)
 
 
+@pytest.mark.slow
 def test_edges_are_verified_again_with_their_flow(tmp_path: Path) -> None:
     spec = "gen:layered?layers=3&width=3&seed=1&bound=60"
     problem = load_problem(lt.MemoryEdges, spec)

@@ -139,6 +139,7 @@ def changed(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_audit_tells_of_a_changed_hash(tmp_path: Path) -> None:
     found = audit([changed(tmp_path)])
     assert [c.kind for c in found.contradictions] == ["instance-differs"]

@@ -39,6 +39,7 @@ def test_blocks_are_those_of_functions_that_are_not_compiled() -> None:
     assert [block[0].lineno for block in blocks(ast.parse(text))] == [3, 4, 6, 15]
 
 
+@pytest.mark.slow
 def test_a_mutant_is_in_the_innermost_block_and_one_of_a_kernel_in_its_callers() -> None:
     file = "models/texts.py"
     lines = Path(__file__).parents[2].joinpath(file).read_text().splitlines()

@@ -129,6 +129,7 @@ def test_seeds_are_told_apart_in_traces(tmp_path: Path) -> None:
     assert sorted(line.get_alpha() for line in drawn) == [0.8, 1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_profile_is_of_objectives_where_nothing_is_proved(tmp_path: Path) -> None:
     write_experiment(tmp_path / "x", [record("one", m, objective=v) for m, v in (("a", 4), ("b", 5))])
     words = ("plot", "x", "--kind", "performance-profile", "-o", "p.svg")

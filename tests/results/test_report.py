@@ -100,12 +100,14 @@ def test_page_is_well_formed_and_its_links_lead_into_it(tmp_path: Path) -> None:
     assert len(page.links) > 6
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_by_any_address(tmp_path: Path) -> None:
     html = report_html([experiment(tmp_path)])
     assert not re.search(r"https?:|//[a-z]|url\(|@import|<link|<img|<iframe|<object", html)
     assert "default-src &#39;none&#39;" in html or "default-src 'none'" in html
 
 
+@pytest.mark.slow
 def test_text_names_experiment_methods_statuses_and_numbers(tmp_path: Path) -> None:
     text = Reader(report_html([experiment(tmp_path)])).text
     for part in (
@@ -121,6 +123,7 @@ def test_text_names_experiment_methods_statuses_and_numbers(tmp_path: Path) -> N
         assert part in text, part
 
 
+@pytest.mark.slow
 def test_command_repeats_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = run(
         tmp_path, SPEC, "beam", seed=3, parameters={"width": 2}, limits={"seconds": 7.5, "threads": 1}
@@ -162,6 +165,7 @@ def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:
         json.loads(script)
 
 
+@pytest.mark.slow
 def test_records_of_any_fault_are_shown(tmp_path: Path) -> None:
     experiment(tmp_path)
     (tmp_path / "records" / "00").mkdir()
@@ -174,6 +178,7 @@ def test_records_of_any_fault_are_shown(tmp_path: Path) -> None:
     assert "bound-above-objective" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["plan", "instance"])
 def test_profile_is_drawn_only_of_a_plan_that_verifies(tmp_path: Path, damage: str) -> None:
     record = run(tmp_path, SPEC, "greedy")
@@ -186,6 +191,7 @@ def test_profile_is_drawn_only_of_a_plan_that_verifies(tmp_path: Path, damage: s
     assert "No memory profile: " in text
 
 
+@pytest.mark.slow
 def test_next_best_plan_is_drawn_if_the_best_is_damaged(tmp_path: Path) -> None:
     record = run(tmp_path, SPEC, "greedy")
     run(tmp_path, SPEC, "reference")
@@ -193,6 +199,7 @@ def test_next_best_plan_is_drawn_if_the_best_is_damaged(tmp_path: Path) -> None:
     assert "Memory of the best plan (reference)" in Reader(report_html([tmp_path])).text
 
 
+@pytest.mark.slow
 def test_profiles_can_be_left_out(tmp_path: Path) -> None:
     page = Reader(report_html([experiment(tmp_path)], profiles=False))
     assert "Memory of the best plan" not in page.text
@@ -220,6 +227,7 @@ def allocation_data(page: Reader) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_an_allocation_is_drawn_with_exact_values(tmp_path: Path) -> None:
     spec = str(tmp_path / "stairs.csv")
     Path(spec).write_text(BUFFERS.replace('<b>&"x"', '"<b>&""x"""'))
@@ -276,6 +284,7 @@ def test_of_thousands_of_rectangles_the_largest_are_read_and_all_are_drawn(
     assert "10e9" in page.text
 
 
+@pytest.mark.slow
 def test_several_folders_and_files_of_records_make_one_report(tmp_path: Path) -> None:
     one = run(tmp_path / "a", SPEC, "greedy")
     two = run(tmp_path / "b", FREE, "greedy")

@@ -97,6 +97,7 @@ def test_numbers_sort_as_numbers_both_ways_and_absent_ones_stay_last(page: Page)
     assert page.run(f"document.querySelector('{head(page, 'Time')}').ariaSort") == "descending"
 
 
+@pytest.mark.slow
 def test_words_sort_as_words_and_one_column_at_a_time(page: Page) -> None:
     sort(page, "Time")
     sort(page, "Method")
@@ -143,6 +144,7 @@ def test_instances_filter(page: Page) -> None:
     assert page.run(shown) == ["catalogue:two-branches"]
 
 
+@pytest.mark.slow
 def test_long_tables_are_shown_by_and_by(
     tab: Page, html: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +257,7 @@ def luminance(page: Page, what: str) -> float:
     return sum(map(float, re.findall(r"[\d.]+", found)[:3])) / 3
 
 
+@pytest.mark.slow
 def test_theme_follows_the_system_until_the_reader_chooses(page: Page) -> None:
     try:
         page.prefer("dark")

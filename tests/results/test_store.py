@@ -243,6 +243,7 @@ def test_runs_without_a_record_are_counted(tmp_path: Path) -> None:
     assert missing_runs(tmp_path) == 3
 
 
+@pytest.mark.slow
 def test_readers_are_not_disturbed_by_writers(tmp_path: Path) -> None:
     """Records appear and are replaced while several readers renew the copy: no reader sees half of one."""
     records = sweep(6)

@@ -83,6 +83,7 @@ def leaps(monkeypatch: pytest.MonkeyPatch, defects: Path) -> Callable[[int], Non
     return leap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN], ids=["here", "background"])
 def test_asked_to_stop_it_keeps_its_incumbent(
     defects: Path, leaps: Callable[[int], None], handler: Any
@@ -98,6 +99,7 @@ def test_asked_to_stop_it_keeps_its_incumbent(
     assert (record["killed_by"], record["returncode"]) == (None, 0)
 
 
+@pytest.mark.slow
 def test_deaf_is_killed(defects: Path, leaps: Callable[[int], None]) -> None:
     leaps(10**6)
     record = record_of(defects, planned("user-deaf", seconds=20, grace=120))
@@ -111,12 +113,14 @@ def test_deaf_is_killed(defects: Path, leaps: Callable[[int], None]) -> None:
     assert record["seconds"]["load"] is not None
 
 
+@pytest.mark.slow
 def test_memory_is_limited(defects: Path) -> None:
     record = record_of(defects, planned("user-hog", memory=150 << 20))
     assert (record["status"], record["reason"], record["killed_by"]) == ("unknown", "memory", "memory")
     assert 150 << 20 < record["peak_rss"] < 400 << 20
 
 
+@pytest.mark.slow
 def test_memory_of_all_processes_is_limited_and_all_are_killed(defects: Path) -> None:
     record = record_of(defects, planned("user-hog_below", memory=300 << 20))
     assert (record["status"], record["killed_by"]) == ("unknown", "memory")
@@ -124,16 +128,19 @@ def test_memory_of_all_processes_is_limited_and_all_are_killed(defects: Path) ->
     wait_for(lambda: not alive(told(defects)[0]), "the end of the other process")
 
 
+@pytest.mark.slow
 def test_vast_allocation_fails_under_a_limit(defects: Path) -> None:
     record = record_of(defects, planned("user-vast", memory=1 << 30))
     assert (record["status"], record["reason"], record["killed_by"]) == ("unknown", "memory", None)
 
 
+@pytest.mark.slow
 def test_what_a_run_leaves_behind_is_killed(defects: Path) -> None:
     assert record_of(defects, planned("user-lasting"))["status"] == "feasible"
     wait_for(lambda: not alive(told(defects)[0]), "the end of the other process")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "killed_by", "words"),
     [
@@ -169,6 +176,7 @@ def test_other_sources_are_refused_without_a_record(tmp_path: Path) -> None:
     assert not record_path(tmp_path, run.name).exists()
 
 
+@pytest.mark.slow
 def test_stopped_leaves_no_record(defects: Path) -> None:
     run, stop, records = planned("user-deaf"), threading.Event(), []
     thread = threading.Thread(target=lambda: records.append(supervise(defects, run, stop=stop)))

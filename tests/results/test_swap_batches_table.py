@@ -20,6 +20,7 @@ from lowtide.results.experiments.swap_batches.table import (
 from lowtide.results.experiments.swap_systems.compared import AUTO
 
 
+@pytest.mark.slow
 def test_rows_keep_to_the_proof() -> None:
     table = read_rows("swap_batches")
     largest = {row["network"]: row for row in table if row["method"] == AUTO and row["target"] is None}

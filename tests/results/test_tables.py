@@ -61,6 +61,7 @@ def test_mean_is_over_the_runs_that_have_the_value_and_says_how_many(three: pd.D
     assert found["net-10", "crash"] == Cell()
 
 
+@pytest.mark.slow
 def test_notes_say_whose_the_durations_are(tmp_path: Path) -> None:
     devices = ("roofline of l4, fp32", "measured")
     rows = [record(f"net-{k}", "fast", seconds=1) | {"durations": text} for k, text in enumerate(devices)]
@@ -206,6 +207,7 @@ def test_summary_has_one_row_per_setting(three: pd.DataFrame) -> None:
     assert found["exact", "wins"].value == 3
 
 
+@pytest.mark.slow
 def test_summary_keeps_apart_what_must_not_be_mixed(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, record("a", objective=1), record("a", objective=2, limit=10))
     table = summary(runs)
@@ -216,6 +218,7 @@ def test_summary_keeps_apart_what_must_not_be_mixed(tmp_path: Path) -> None:
         summary(runs, ["method"])
 
 
+@pytest.mark.slow
 def test_summary_shows_hashes_of_sources_only_where_a_setting_has_several(tmp_path: Path) -> None:
     two = [record("a", "mine", objective=1, source_hash="other"), record("a", "auto", objective=1)]
     assert summary(runs_of(tmp_path / "x", *two)).keys == ("setting",)
@@ -313,6 +316,7 @@ def test_text_and_json_say_the_same(three: pd.DataFrame) -> None:
     assert lines[3].split() == ["net-1", "failed", "3.00", "(2/2)", "0.50", "(1/2)"]
 
 
+@pytest.mark.slow
 def test_every_value_of_a_believable_sweep(tmp_path: Path) -> None:
     runs = measured(frame(write_experiment(tmp_path, sweep(6))))
     both = pd.concat([runs, virtual_best(runs)], ignore_index=True)

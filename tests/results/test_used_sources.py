@@ -73,6 +73,7 @@ def test_all_that_methods_import_counts(problem: str) -> None:
     assert new <= used, sorted(new - used)
 
 
+@pytest.mark.slow
 def test_what_other_problems_use_does_not_count() -> None:
     peak = {path.relative_to(used_sources.ROOT).as_posix() for path in used_sources.used_sources("peak")}
     assert {

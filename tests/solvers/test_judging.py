@@ -18,6 +18,7 @@ from lowtide.solvers.registry import ROOMS
 PEAK = lt.Peak(lt.load("gen:chain?n=10"))  # 10 ops, 19 accesses
 
 
+@pytest.mark.slow
 def test_judging_takes_time_for_each_op_and_access() -> None:
     assert judging_seconds(PEAK, 60.0) == pytest.approx(29e-6 * ROOMS["peak"].judging)
     assert judging_seconds(PEAK, None) == 0.0

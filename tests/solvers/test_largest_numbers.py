@@ -86,6 +86,7 @@ def test_parallel_memory_and_edges() -> None:
                 assert result.status == ("infeasible" if least is None else "optimal")
 
 
+@pytest.mark.slow
 def test_parallel_memory_of_uneven_sizes() -> None:
     """Gains and losses add up to more than 2**62 together, and prices of processors pass it."""
     for seed in range(20):

@@ -43,6 +43,7 @@ def small_problem(seed: int, kinds: tuple[str, ...] = ()) -> lt.Makespan:
     return lt.Makespan(graph, {k: 1 + (k == kinds[0]) for k in kinds} if kinds else rng.randint(1, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "seeds", "kinds"),
     [("list", range(20), ()), ("list", range(40, 52), ("cpu", "gpu")), ("auto", range(20, 28), ())],

@@ -25,6 +25,7 @@ def part(*buffers: Buffer, **options: object) -> OffsetsData:
     return data
 
 
+@pytest.mark.slow
 @each_formulation
 def test_optimum_is_that_of_the_brute_force(formulation: ModuleType) -> None:
     for buffers, least in BATTERY:

@@ -278,6 +278,7 @@ def test_round_trip_is_exact_and_rewriting_gives_the_same_bytes(
             assert path.read_bytes() == again.read_bytes()
 
 
+@pytest.mark.slow
 @MANY
 @given(
     name=st.text(st.characters(exclude_categories=["Cs"])),

@@ -50,6 +50,7 @@ def test_tiles_are_the_graph_in_parts(seed: int) -> None:
         assert (found.tensors, found.ops) == (graph.tensors, graph.ops)
 
 
+@pytest.mark.slow
 def test_gradients_and_states_are_cut_with_their_weight() -> None:
     found = lt.load("catalogue:llama-1b-train?tile=200MB")
     assert lt.load(found.source or "") == found

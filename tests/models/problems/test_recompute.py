@@ -59,6 +59,7 @@ def test_strategies_on_slides_replay(text: str) -> None:
     assert judged.objective == 11 + verdict.recomputed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accounting", "least"),
     [("replace", {2: None, 3: 6, 4: 2, 5: 1, 6: 0}), ("coexist", {3: None, 4: 6, 5: 2})],

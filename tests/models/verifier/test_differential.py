@@ -81,6 +81,7 @@ def test_both_judges_agree_on_many_plans(first: int) -> None:
         agree(case)
 
 
+@pytest.mark.slow
 @many(100)
 @given(st.randoms(use_true_random=False), st.sampled_from(FLAVOURS), st.integers(0, 3))
 def test_both_judges_agree_after_any_mutations(rng: Random, flavour: str, count: int) -> None:

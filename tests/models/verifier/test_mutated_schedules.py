@@ -95,6 +95,7 @@ def attacks(name: str, seeds: range) -> None:
     assert min(seen[x] for x in ("valid", "refused", "accepted", "rejected")) > len(seeds) // 8, seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_judges_accept_what_the_definitions_allow(name: str) -> None:
     attacks(name, range(share(200, least=40)))

@@ -49,6 +49,7 @@ def accepted(case: Case) -> bool:
     return quickly is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flavour", ONE_MEMORY)
 def test_it_accepts_what_is_plain_and_valid(flavour: str) -> None:
     cases = [
@@ -75,6 +76,7 @@ def test_it_accepts_only_what_the_simulation_accepts(rng: Random, flavour: str, 
     accepted(case)
 
 
+@pytest.mark.slow
 @many(100)
 @given(st.randoms(use_true_random=False), st.sampled_from(FLAVOURS), st.integers(0, 2))
 def test_with_it_the_verifier_agrees_with_the_naive_simulator(rng: Random, flavour: str, count: int) -> None:

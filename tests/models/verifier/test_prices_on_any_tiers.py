@@ -85,6 +85,7 @@ def test_forged_certificates_are_refused_or_true(seed: int, accounting: Accounti
     never_faster(problem, max(accepted, certificate.bound))
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("periodic", [True, False])
 def test_a_drive_behind_the_host_has_certificates(periodic: bool, accounting: Accounting) -> None:

@@ -80,6 +80,7 @@ def test_no_action_of_a_fastest_plan_can_be_left_out(fastest: tuple[lt.Recompute
         assert kinds(problem, replace(plan, copies=copies)) & {"read", "copy-source"}, plan.copies[k]
 
 
+@pytest.mark.slow
 def test_nothing_is_discarded_a_nanosecond_too_early(fastest: tuple[lt.Recompute, Plan]) -> None:
     problem, plan = fastest
     for k, free in enumerate(plan.frees):

@@ -99,6 +99,7 @@ def ops_in_file(path: Path, graph: lt.Graph) -> list[int]:
     return list(dict.fromkeys(makers[name] for n in nodes for name in n.output if name in makers))
 
 
+@pytest.mark.slow
 def test_the_nodes_of_random_models_stand_in_the_order_of_the_plan(tmp_path: Path) -> None:
     changed = 0
     for seed in chosen(range(160), least=20):

@@ -39,6 +39,7 @@ def metadata(path: Path) -> dict[str, bytes]:
     return contents
 
 
+@pytest.mark.slow
 def test_addresses_and_order_of_random_models(tmp_path: Path) -> None:
     path, out = tmp_path / "x.tflite", tmp_path / "out.tflite"
     moved = 0

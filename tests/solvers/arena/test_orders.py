@@ -21,6 +21,7 @@ def two_step(problem: lt.Arena, order: str, allocation: str) -> int:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "alignment"), [(1, 1), (2, 16)])
 def test_the_rules_reach_the_best_pair_and_not_more(seed: int, alignment: int) -> None:
     problem = lt.Arena(lt.load(f"gen:randwire?n=7&seed={seed}"), alignment)

@@ -114,6 +114,7 @@ def test_optima_of_pools_are_certified() -> None:
     assert kinds == {"stacks", "pools"}
 
 
+@pytest.mark.slow
 def test_each_pool_has_a_threshold_of_its_own() -> None:
     """With one for all, the bound of this graph stays 4 B below its height."""
     problem = lt.Arena(lt.load("onnx:squeezenet?train=1"), 16, pools="gradient")

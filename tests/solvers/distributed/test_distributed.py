@@ -40,6 +40,7 @@ def held_to_the_optimum(problem: lt.Distributed, best: int | None, seed: int) ->
         assert result.objective is None or result.objective >= best, seed
 
 
+@pytest.mark.slow
 def test_all_methods_against_exhaustive_search() -> None:
     sent = 0
     for seed in seeds(60, least=15):

@@ -106,6 +106,7 @@ def attacks(seeds: range) -> None:
     assert min(seen[x] for x in ("refused", "accepted", "rejected")) > len(seeds) // 2, seen
 
 
+@pytest.mark.slow
 def test_the_judge_of_mutated_splits() -> None:
     attacks(range(share(500)))
 

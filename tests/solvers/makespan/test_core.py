@@ -15,6 +15,7 @@ from tests.oracles.brute_makespan import fastest_schedule
 from tests.strategies import random_graph
 
 
+@pytest.mark.slow
 def test_cores_are_never_slower_than_the_whole_and_sometimes_as_slow() -> None:
     equal = 0
     for seed in range(100):

@@ -145,6 +145,7 @@ def list_schedule(problem: lt.Makespan, rng: Random, prefer: bool, compiled: boo
     return [int(x) for x in run(shop, order, rank)]
 
 
+@pytest.mark.slow
 def test_list_schedules_are_valid_with_any_rank_and_preference() -> None:
     tried = 0
     for seed in range(500, 650):

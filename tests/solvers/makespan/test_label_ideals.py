@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pytest
 
 import lowtide as lt
 from lowtide.formulations.makespan.data import makespan_data
@@ -66,6 +67,7 @@ def test_ideals_are_those_within_the_memory_that_can_be_completed() -> None:
             assert set(sets.tolist()) == {s for s in expected if s.bit_count() == int(sets[0]).bit_count()}
 
 
+@pytest.mark.slow
 def test_the_ideals_of_trees_lead_nowhere_but_to_all_ops() -> None:
     dead = 0
     for seed in seeds(70):

@@ -53,6 +53,7 @@ def test_labels_equal_exhaustive_search(start: int) -> None:
         assert (result.status, result.objective) == expected, f"seed {seed}: {result.detail}"
 
 
+@pytest.mark.slow
 def test_passes_without_a_limit_find_the_optimum_and_prune_nothing_that_is_needed() -> None:
     for seed in range(100, 100 + share(80)):
         problem = small_problem(seed)
@@ -194,6 +195,7 @@ def test_relaxed_passes_bound_from_below_and_meet_the_optimum_when_wide() -> Non
     assert met > share(20, least=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(6, least=2))
 def test_parts_in_series_have_the_optimum_of_the_whole(seed: int) -> None:
     shape = ["inception", "forkjoin"][seed % 2]

@@ -55,6 +55,7 @@ def test_booking_is_never_stuck_and_never_over_the_memory() -> None:
     assert parallel < 0.85 * sequential
 
 
+@pytest.mark.slow
 def test_memory_aware_mapping_keeps_within_every_memory_of_at_least_the_post_order() -> None:
     faster = 0
     for rng, p, problem, tree in trees(1000, 300):

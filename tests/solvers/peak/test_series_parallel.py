@@ -326,6 +326,7 @@ def test_the_five_pumpkins(method: str, source: int, paths: list[list[int]], sin
     assert (result.status, result.objective) == (lt.Status.OPTIMAL, least)
 
 
+@pytest.mark.slow
 def test_pumpkins_of_every_kind_have_the_least_peak() -> None:
     for seed in range(150):
         data = "edge" if seed % 5 == 0 else "op"
@@ -411,6 +412,7 @@ def beside(graph: Graph, order: tuple[int, ...], other: Graph, fixed: bool) -> G
     )
 
 
+@pytest.mark.slow
 def test_fixed_to_a_dominant_order_a_graph_costs_nothing_beside_another_one() -> None:
     """What domination is for, by enumeration of executed sets alone."""
     cost_of_others = 0

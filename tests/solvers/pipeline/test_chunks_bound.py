@@ -95,6 +95,7 @@ def test_it_is_the_greatest_that_its_page_states_over_all_weights() -> None:
         assert chunks_bound(asked) == max(stated(asked, rate) for rate in {Fraction(0)} | rates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backward", "weight", "bound"), [(2, 0, 15), (1, 1, 13)])
 def test_bounds_that_stages_in_some_places_reach(backward: int, weight: int, bound: int) -> None:
     asked = alike(Retention(name="keep", backward=backward, weight=weight, activation=1, kept=0, buffer=0))

@@ -148,6 +148,7 @@ def test_tmof_places_tensors_of_no_bytes(share: str) -> None:
     assert (result.status, result.objective) == ("optimal", 30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("periodic", "device"), [(False, None), (True, 2**55)])
 def test_tensors_of_2_to_the_53_bytes_on_a_device_that_holds_them(periodic: bool, device: int | None) -> None:
     problem = Placement(spilled(2**53), pair(device), periodic=periodic)

@@ -23,6 +23,7 @@ def annealed(data: RecomputeData, seed: int = 0, rounds: int = 3) -> list[list[i
     return found
 
 
+@pytest.mark.slow
 def test_excess_is_what_levels_say_compiled_and_plain() -> None:
     """Sequences of random runs, most of them schedules of the memory or beyond it, some neither."""
     valid = invalid = 0

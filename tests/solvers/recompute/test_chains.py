@@ -106,6 +106,7 @@ def test_compiled_and_plain_schedules_agree() -> None:
     assert (plain_codes == found[1]).all()
 
 
+@pytest.mark.slow
 def test_h_revolve_is_exhaustive_search_in_the_slot_model() -> None:
     rng = Random(1)
     used = 0
@@ -128,6 +129,7 @@ def test_h_revolve_is_exhaustive_search_in_the_slot_model() -> None:
     assert used > 5
 
 
+@pytest.mark.slow
 def test_disk_revolve_is_h_revolve_with_a_slot_for_each_state() -> None:
     rng = Random(2)
     for _ in range(40):
@@ -242,6 +244,7 @@ def test_unit_taped_chains_are_mixed_checkpointing() -> None:
             assert verified(lt.Recompute(graph, s + 2), "hetero-chain") == found[0] + l
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accounting", ["replace", "coexist"])
 def test_hetero_chain_is_exact_on_unit_chains(accounting: str) -> None:
     for l in (0, 1, 2, 3, 4):  # noqa: E741

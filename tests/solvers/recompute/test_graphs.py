@@ -234,6 +234,7 @@ def test_no_chain_fits_in_less_than_one_op_needs() -> None:
     assert lt.solve(problem, "checkmate").status == "infeasible"
 
 
+@pytest.mark.slow
 def test_moments_prove_what_revolve_needs() -> None:
     for memory, forwards in ((5, 7), (6, 6)):
         problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=memory)
@@ -302,6 +303,7 @@ def test_rules_of_eviction_fit_and_pruning_loses_nothing() -> None:
         assert time_of(data, fewer) <= time_of(data, runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["eviction", "chen-sqrt", "chen-greedy", "segments", "checkmate-rounding"])
 def test_heuristics_verify(method: str) -> None:
     graph = lt.load("gen:backprop-chain?l=9")

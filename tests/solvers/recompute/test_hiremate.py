@@ -23,6 +23,7 @@ from tests.strategies import random_graph
 FEW = {"save-budgets": "3", "peak-budgets": "2", "leaf": "2", "parts": "4"}
 
 
+@pytest.mark.slow
 def test_never_faster_than_exhaustive_search() -> None:
     specs = [f"gen:{kind}?n={n},train=1,seed={k}" for kind, n in (("sp", 4), ("chain", 4)) for k in range(2)]
     graphs = [lt.load(spec) for spec in specs]
@@ -65,6 +66,7 @@ WITHIN: dict[str, object] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf", [1, 3])
 def test_what_the_program_at_the_top_counts_is_enough(leaf: int) -> None:
     """Its ticks are those of the schedule, which fits the memory that it was given; initial bytes stay."""

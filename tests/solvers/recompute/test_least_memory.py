@@ -38,6 +38,7 @@ def check(graph: lt.Graph) -> tuple[bool, bool]:
     return max(found) > max(alone), max(found) == least
 
 
+@pytest.mark.slow
 def test_bounds_are_never_above_the_least_memory_and_mostly_are_it() -> None:
     told = [check(random_graph(Random(seed), min_ops=3, max_ops=6, max_tensors=7)) for seed in range(40)]
     assert sum(tight for _, tight in told) == 37

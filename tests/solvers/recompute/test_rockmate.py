@@ -110,6 +110,7 @@ def test_a_block_hands_on_what_its_own_forwards_do_not_destroy() -> None:
     assert fastest_recomputation(graph, problem.machine) is not None
 
 
+@pytest.mark.slow
 def test_never_faster_than_exhaustive_search() -> None:
     specs = [
         f"gen:{kind}?n={n},train=1,seed={k}" for kind, n in (("sp", 4), ("skipchain", 3)) for k in range(3)

@@ -142,6 +142,7 @@ def nearest_first(problem: lt.Recompute) -> list[str]:
     return sorted(rate, key=lambda tier: -rate[tier])
 
 
+@pytest.mark.slow
 def test_as_fast_as_every_schedule_of_its_form() -> None:
     """Of 3 to 5 stages; that search need not be persistent in the memory, which pays once in 40 chains."""
     copied, above = 0, []

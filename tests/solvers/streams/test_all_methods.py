@@ -205,6 +205,7 @@ def attack_merges(seed: int) -> Counter[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_every_method_on_several_devices() -> None:
     seen: Counter[str] = sum((attack(seed) for seed in range(share(120))), Counter())
     assert seen["optimal"] > seen["feasible"] > 0, seen

@@ -235,6 +235,7 @@ def attack_stages(seed: int, changes: int = 10) -> Counter[str]:
 ATTACKS = {"orders": attack_orders, "stages": attack_stages}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_the_judge_of_mutated_answers(name: str) -> None:
     seen: Counter[str] = sum((ATTACKS[name](seed) for seed in range(share(400))), Counter())

@@ -101,6 +101,7 @@ def mutated(rng: Random, answer: lt.Tiling, problem: lt.Tiles) -> lt.Tiling:
     return lt.Tiling(groups=tuple(groups))
 
 
+@pytest.mark.slow
 def test_mutated_answers_are_judged_as_by_the_second_simulator() -> None:
     valid = wrong = 0
     for seed in range(share(500, 60)):

@@ -129,6 +129,7 @@ def test_inputs_behind_the_host_get_plans() -> None:
     assert result.bound == 101
 
 
+@pytest.mark.slow
 def test_whole_tensors_are_not_copied_from_where_they_would_come_themselves() -> None:
     """A solution of the slot model for whole tensors whose trace leads back to its own stay."""
     problem = linked_placement(58, periodic=False)

@@ -82,6 +82,7 @@ def test_moves_keep_the_books_and_what_they_gain() -> None:
     assert context.incumbent == planner.best
 
 
+@pytest.mark.slow
 def test_moves_find_what_paths_one_after_another_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_in_place(66)
     with monkeypatch.context() as patch:

@@ -52,6 +52,7 @@ def test_plans_in_any_order_are_valid_if_the_order_is_free(accounting: Accountin
     assert refused > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("block", seeds(6, least=1))
 def test_no_plan_is_faster_than_the_best_order(block: int, accounting: Accounting) -> None:

@@ -188,6 +188,7 @@ def test_a_single_run_that_fits_needs_no_time() -> None:
     assert result.objective == sum(op.duration_ns for op in graph.ops)
 
 
+@pytest.mark.slow
 def test_auto_closes_the_gap_of_a_single_run() -> None:
     graph = random_graph(2, 8)
     result = lt.solve(Placement(graph, machine(working_set(graph) + 6, None)), "auto", time_limit=None)

@@ -98,6 +98,7 @@ def test_on_nested_absences_autoswap_takes_those_of_belady(score: str) -> None:
         assert (furthest.tier > 0).any()
 
 
+@pytest.mark.slow
 def test_autoswap_weighs_scores_and_leaves_out_what_is_small() -> None:
     for seed in range(24):
         case = simulated_problem(training_problem(seed))

@@ -94,6 +94,7 @@ def test_slots_never_run_out(seed: int) -> None:
         assert (taken <= np.array(slots)[:, None]).all()
 
 
+@pytest.mark.slow
 def test_no_stall_where_all_pools_fit() -> None:
     for seed in range(30):
         problem = training_problem(seed)

@@ -99,6 +99,7 @@ def test_enough_memory_needs_no_time(name: str, accounting: Accounting) -> None:
         assert lt.solve(replace(problem, machine=machine(enough + idle, None)), name).status == "optimal"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("tiers", [("gpu",), ("host",), ("ssd",), ("gpu", "ssd")])
 def test_periods_begin_where_weights_may_start(tiers: tuple[str, ...], accounting: Accounting) -> None:
@@ -123,6 +124,7 @@ def pool_height(problem: lt.Placement) -> int:
         least += 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("block", seeds(8, least=2))
 def test_no_plan_is_faster_than_exhaustive_search(block: int, accounting: Accounting) -> None:

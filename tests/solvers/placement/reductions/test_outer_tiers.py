@@ -98,6 +98,7 @@ def test_the_bound_is_above_the_durations_and_below_every_plan(periodic: bool) -
     assert raised > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["planner", "belady", "local-search", "auto"])
 @pytest.mark.parametrize("start", [None, {"input": ("ssd",), "weight": ("ssd", "host")}, {}])
 def test_planners_and_policies_serve_a_drive_behind_the_host(
