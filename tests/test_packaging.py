@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import lowtide
+
 ROOT = Path(__file__).resolve().parents[1]
 AROUND = {"tests", "build", "dist", "demo", "experiments"}
 RECORDS = {"__pycache__", "experiments"}  # committed results, which the program does not read
@@ -40,6 +42,36 @@ def test_every_package_is_listed() -> None:
     with open(ROOT / "pyproject.toml", "rb") as file:
         listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
     assert sorted(listed) == sorted(packages())
+
+
+def test_the_citation_is_of_this_release() -> None:
+    lines = (ROOT / "CITATION.cff").read_text().splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    said = dict(line.split(": ", 1) for line in lines if ": " in line and not line.startswith(" "))
+    assert said["version"] == lowtide.__version__
+    assert said["license"] == project["license"]
+    assert (
+        said["title"].strip('"')
+        == f"lowtide: {project['description'][0].lower()}{project['description'][1:]}"
+    )
+    words = {line.removeprefix("  - ") for line in lines if line.startswith("  - ")}
+    assert {"scheduling", "memory", "computation graph"} <= words & {*project["keywords"]}
+
+
+def test_addresses_of_the_project_stand_in_one_place() -> None:
+    """The owner fills in where the project lives: in ``pyproject.toml`` alone."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert {"Homepage", "Documentation", "Source", "Issues"} <= urls.keys()
+    for name in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "docs/index.md",
+        "docs/conf.py",
+    ):
+        text = (ROOT / name).read_text()
+        assert not any(url in text for url in urls.values()), name
 
 
 def test_every_data_file_of_the_package_is_listed() -> None:
