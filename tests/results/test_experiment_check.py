@@ -71,3 +71,20 @@ def test_the_command_prints_them_and_writes_nothing(
     out = capsys.readouterr().out
     assert ("edges: found" if shift else f"{NAME}: {len(rows)} rows are as committed") in out
     assert len(out.splitlines()) == 1
+
+
+AGAIN = (
+    ("parallel_edges", "gen:sp?n=40&seed=1&accounting=coexist"),
+    ("partition_optima", "bert24-inference"),
+    ("pipeline_schedules", "p=2&m=4&v=2&w=0 makespan 4"),
+    ("recompute_tiers", "135 bytes"),
+    ("streams", "catalogue:ios/squeezenet none"),
+)
+"""Experiments and cases of them that take no longer than a few seconds, and hang on no time limit."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "case"), AGAIN, ids=[name for name, _ in AGAIN])
+def test_committed_rows_come_out_again(name: str, case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--check", "--only", case]) == 0
+    assert capsys.readouterr().out.endswith("rows are as committed\n")
