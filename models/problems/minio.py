@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..checks import check_flag, check_type, set_bytes
+from ..checks import check_flag, check_type, set_bytes, shown
 from ..derived.memory import sequential_memory
 from ..errors import InstanceError
 from ..fact import Fact
@@ -28,13 +28,18 @@ BYTES_PER_S = 10**9
 """Of both channels: a byte takes a nanosecond. The objective does not depend on it."""
 
 
+COUNTS = ("writes", "traffic")
+"""Which bytes the objective counts: those that are written, or those that are written and those read."""
+
+
 @dataclass(frozen=True)
 class MinIO(Problem):
-    """Least I/O: an order of the ops, and what of which tensor is in storage when, to write the fewest bytes.
+    """Least I/O: an order of the ops, and what of which tensor is in storage when, to move the fewest bytes.
 
     Each op runs once, with all that it accesses in the memory. In between, bytes may be written to the
-    storage, released, and read back. The objective is the number of bytes written; initial tensors start in
-    the memory, final ones may end in either.
+    storage, released, and read back, as often as needed: a value that was written stays in the storage until
+    an op changes it. The objective is the number of bytes written, or of those written and those read; initial
+    tensors start in the memory, final ones may end in either.
 
     Parameters
     ----------
@@ -44,13 +49,19 @@ class MinIO(Problem):
         Capacity of the memory in bytes, also as ``"12GiB"``. The storage is unlimited.
     whole
         Tensors are moved whole; else in any parts.
+    count
+        ``"writes"``: bytes written count; ``"traffic"``: bytes written and bytes read. In a tree each value
+        has one reader, so that the traffic is twice the writes; in other graphs the optima differ.
+    stored
+        Initial tensors start in the storage and final ones must end there, as in red-blue pebbling.
     source
         What the problem was loaded from.
 
     Raises
     ------
     InstanceError
-        If the graph has no ops, another accounting or ops with a choice, or the memory is negative.
+        If the graph has no ops, another accounting or ops with a choice, the memory is negative, or `count`
+        is none of the two.
 
     Examples
     --------
@@ -63,6 +74,8 @@ class MinIO(Problem):
     graph: Graph
     memory: int
     whole: bool = False
+    count: str = "writes"
+    stored: bool = False
     source: str | None = None
     name: ClassVar[str] = "minio"
     unit: ClassVar[str] = "bytes"
@@ -70,11 +83,16 @@ class MinIO(Problem):
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "memory": Parameter("", "capacity of the memory", kind="size", required=True),
         "whole": Parameter(False, "tensors are written and read whole, not in any parts"),
+        "count": Parameter("writes", "bytes that count: those written, or those read too", choices=COUNTS),
+        "stored": Parameter(False, "initial tensors start in the storage, final ones must end there"),
     }
 
     def __post_init__(self) -> None:
         check_type(self.graph, Graph, "minio, graph", A_GRAPH)
         check_flag(self.whole, "minio, whole")
+        check_flag(self.stored, "minio, stored")
+        if self.count not in COUNTS:
+            raise InstanceError(f"minio, count: found {shown(self.count)}, expected one of {', '.join(COUNTS)}")
         check_type(self.source, (str, type(None)), "minio, source", "a str or None")
         where = f"minio, graph {self.graph.name!r}"
         if not self.graph.ops:
@@ -109,8 +127,11 @@ class MinIO(Problem):
         return f"{self.graph.name} in {self.memory} bytes", self.source
 
     def payload(self) -> dict[str, Any]:
-        """Return graph, memory and question."""
-        return {"graph": self.graph.sha256, "memory": self.memory, "whole": self.whole}
+        """Return graph, memory and question; defaults that are younger than the problem are left out."""
+        younger = {} if self.count == "writes" else {"count": self.count}
+        if self.stored:
+            younger["stored"] = "1"
+        return {"graph": self.graph.sha256, "memory": self.memory, "whole": self.whole, **younger}
 
     def read(self, item: object) -> Plan:
         """Return a plan, or that of a `Traversal`; the verifier looks at it in `judge`.
@@ -122,7 +143,7 @@ class MinIO(Problem):
             evicts more of a tensor than the memory holds.
         """
         if isinstance(item, Traversal):
-            return lower_traversal(self.graph, item, self.machine)
+            return lower_traversal(self.graph, item, self.machine, stored=self.stored)
         if not isinstance(item, Plan):
             raise InstanceError(f"found {type(item).__name__}, expected a Plan or a Traversal")
         if item.graph_sha256 not in (None, self.graph.sha256):
@@ -134,17 +155,20 @@ class MinIO(Problem):
         return item
 
     def evaluate(self, answer: Plan) -> int:
-        """Return the bytes that are copied to the storage."""
-        return sum(self.written(answer))
+        """Return the bytes that are copied to the storage, and with ``count="traffic"`` those from it."""
+        return sum(map(sum, self.moved(answer)))
+
+    def moved(self, answer: Plan) -> list[list[int]]:
+        """Return by tensor the bytes that are copied to the storage; with ``count="traffic"``, those from it."""
+        by_target = {tier: [0] * len(self.graph.tensors) for tier in (STORAGE, MEMORY)}
+        for c in answer.copies:
+            size = self.graph.tensors[c.tensor].nbytes
+            by_target[c.dst][c.tensor] += size if c.bytes is None else c.bytes[1] - c.bytes[0]
+        return [by_target[tier] for tier in ((STORAGE,) if self.count == "writes" else (STORAGE, MEMORY))]
 
     def written(self, answer: Plan) -> list[int]:
         """Return by tensor the bytes that are copied to the storage."""
-        nbytes = [0] * len(self.graph.tensors)
-        for c in answer.copies:
-            if c.dst == STORAGE:
-                size = self.graph.tensors[c.tensor].nbytes
-                nbytes[c.tensor] += size if c.bytes is None else c.bytes[1] - c.bytes[0]
-        return nbytes
+        return self.moved(answer)[0]
 
     def impossible(self) -> str | None:
         """Return why there is no plan, if the beginning or one op needs more bytes than there are.
@@ -152,7 +176,8 @@ class MinIO(Problem):
         Else there is one: between ops, everything can be in the storage.
         """
         graph, room = self.graph, exact_bytes(self.memory)
-        if (first := sequential_memory(graph).initial_bytes) > self.memory:
+        first = 0 if self.stored else sequential_memory(graph).initial_bytes
+        if first > self.memory:
             return f"at the start {exact_bytes(first)} are in the memory, of {room}"
         for i, op in enumerate(graph.ops):
             operands = {*op.reads, *op.writes}
@@ -163,11 +188,22 @@ class MinIO(Problem):
 
     def judge(self, answer: Plan) -> Judgement:
         """Verify the plan, and that it keeps to whole tensors if it must; the objective is its traffic."""
-        verdict = verify(self.graph, answer, rerun=False, start_tiers=dict.fromkeys(KINDS, (MEMORY,)))
+        tier = STORAGE if self.stored else MEMORY
+        verdict = verify(
+            self.graph,
+            answer,
+            rerun=False,
+            start_tiers=dict.fromkeys(KINDS, (tier,)),
+            final_tiers=(STORAGE,) if self.stored else None,
+        )
         if self.whole and (broken := partial_copies(self.graph, answer)):
             verdict = replace(verdict, violations=sorted_violations([*verdict.violations, *broken]))
-        objective = verdict.traffic.get((MEMORY, STORAGE), 0) if verdict.valid else None
-        return Judgement(objective=objective, verification=verdict, plan=answer)
+        objective = verdict.traffic.get((MEMORY, STORAGE), 0)
+        if self.count == "traffic":
+            objective += verdict.traffic.get((STORAGE, MEMORY), 0)
+        return Judgement(
+            objective=objective if verdict.valid else None, verification=verdict, plan=answer
+        )
 
     def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the most bytes in memory and storage at a time."""

@@ -22,16 +22,18 @@ def contents(case: Case, memory: Memory, last: bool) -> Contents:
     ]
 
 
-def judge_final(case: Case, memory: Memory, time: int) -> None:
-    """Rule ``final``: every byte of a final tensor is in some tier, in the last version."""
+def judge_final(case: Case, memory: Memory, time: int, tiers: Sequence[str] | None = None) -> None:
+    """Rule ``final``: every byte of a final tensor is in some tier, or one of `tiers`, in the last version."""
+    among = [k for k, name in enumerate(case.tiers) if tiers is None or name in tiers]
+    where = "somewhere" if tiers is None else f"in {' or '.join(tiers)}"
     for t, tensor in enumerate(case.graph.tensors):
         if not tensor.final:
             continue
         want = memory.base[t] + case.last[t]
-        if any(held[t] == want for held in memory.held):
+        if any(memory.held[k][t] == want for k in among):
             continue
         ranges = ByteRanges()
-        for k in range(len(case.tiers)):
+        for k in among:
             for low, high, valid in memory.content(k, t, case.last[t]):
                 if valid:
                     ranges.replace(low, high, 1)
@@ -39,10 +41,10 @@ def judge_final(case: Case, memory: Memory, time: int) -> None:
         if not gaps:
             continue
         low, high = gaps[0]
-        lacks = [memory.lack(k, t, low, high, case.last[t]) for k in range(len(case.tiers))]
+        lacks = [memory.lack(k, t, low, high, case.last[t]) for k in among]
         case.report(
             "final",
-            f"{case.tensor(t)} is final, expected every byte at {time} ns somewhere in version "
+            f"{case.tensor(t)} is final, expected every byte at {time} ns {where} in version "
             f"{case.last[t]}, but {', and '.join(lacks)}",
             time=time,
             tensor=t,

@@ -78,6 +78,7 @@ def verify(
     *,
     rerun: bool | None = None,
     start_tiers: Mapping[str, tuple[str, ...]] | None = None,
+    final_tiers: tuple[str, ...] | None = None,
 ) -> Verification:
     """Return all violations of a plan, and its exact profiles and objectives.
 
@@ -93,6 +94,8 @@ def verify(
     start_tiers
         The question's rule: by kind of tensor, the tiers where it may be at time 0; kinds not named may be
         anywhere. None: what the plan says of its question; if it says nothing, inputs in the outermost tier.
+    final_tiers
+        Names of the tiers in which final tensors must end; None for any.
 
     Returns
     -------
@@ -114,7 +117,7 @@ def verify(
     _judge_graph(case, plan)
     starts = start_rule(case, plan, start_tiers)
     contention = machine.contention
-    if len(plan.runs) >= FEWEST and not case.violations:
+    if len(plan.runs) >= FEWEST and not case.violations and final_tiers is None:
         from .plain import judge_plain  # numpy, which `import lowtide` does without
 
         verdict = judge_plain(graph, plan, starts)
@@ -130,7 +133,7 @@ def verify(
     judge_order(case, actions.runs, rerun)
     judge_rates(case, actions.copies)
     judge_contention(case, plan, actions)
-    simulation = _simulate(case, actions, starts)
+    simulation = _simulate(case, actions, starts, final_tiers)
     heights = _judge_allocation(case, plan, actions)
     return replace(_verdict(case, simulation, actions), heights=heights)
 
@@ -147,7 +150,9 @@ def _judge_graph(case: Case, plan: Plan) -> None:
         )
 
 
-def _simulate(case: Case, actions: Actions, starts: Starts) -> Simulation:
+def _simulate(
+    case: Case, actions: Actions, starts: Starts, final_tiers: tuple[str, ...] | None
+) -> Simulation:
     """Carry out the plan; a period again, if a copy across its end did not bring what was assumed.
 
     The steady state is the one with the fewest such copies: at first all are assumed to bring the last
@@ -164,7 +169,7 @@ def _simulate(case: Case, actions: Actions, starts: Starts) -> Simulation:
         memory = simulation.memory
         before = None if case.period is None else contents(case, memory, last=False)
         simulation.advance(makespan)
-        judge_final(case, memory, makespan)
+        judge_final(case, memory, makespan, final_tiers)
         if before is not None:
             judge_period(case, before, memory, makespan)
         simulation.advance(None)
