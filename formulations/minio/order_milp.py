@@ -1,18 +1,22 @@
 r"""Least I/O of a given order: a covering program over steps, linear for divisible files.
 
-Data: see `data`, in units. With :math:`W_v` the files that wait while node v runs in the order, node v
-*demands* :math:`D_v = \sum_{k \in W_v} f_k + c_v - M`.
+Data: see `data`, in units. With :math:`W_v` the gaps that are open while op v runs in the order, op v
+*demands* :math:`D_v = \sum_{g \in W_v} f_{k(g)} + c_v - M`. A gap *costs* one for each unit that is read at its
+end, if reads count, and one for each unit that is written, which gaps of a file share. Gaps that cost nothing, of
+clean files if reads do not count, are not among these: their files are evicted.
 
-Variables. :math:`w_k \in [0, f_k]`: units of file k that are written. For whole files :math:`w_k = f_k z_k`
-with :math:`z_k \in \{0, 1\}`.
+Variables. :math:`a_g \in [0, f_{k(g)}]`: units that are out of the memory in gap g; for whole files
+:math:`a_g = f z_g` with :math:`z_g \in \{0, 1\}`. If reads do not count, the gaps of a file have one variable:
+what is written once is out of all. Else :math:`w_k`, alike: units of a file with several gaps that are written.
 
-Objective. Minimize :math:`\sum_k w_k` subject to
+Objective. Minimize the costs, :math:`\sum_g a_g` in trees, subject to
 
-1. :math:`\sum_{k \in W_v} w_k \ge D_v` for each node v with :math:`D_v > 0`.
+1. :math:`\sum_{g \in W_v} a_g \ge D_v` for each op v with :math:`D_v > 0`;
+2. :math:`w_k \ge a_g` for each gap g of a file k with several gaps that is not clean, if reads count.
 
-Each file waits for an interval of steps: the columns of (1) have consecutive ones, so that for divisible
-files the matrix is totally unimodular and vertices are integral. For whole files (1) are knapsacks, and the
-problem is NP-hard.
+Where each file that must be written has one gap, the columns of (1) have consecutive ones: for divisible files the
+matrix is totally unimodular and vertices are integral. Where it has several, the linear program may have
+fractions of a byte, and :math:`w` is an integer. For whole files (1) are knapsacks, and the problem is NP-hard.
 
 Source: ours, for the model of M. Jacquelin, L. Marchal, Y. Robert, B. Uçar, "On optimal tree traversals for
 sparse matrix factorization", IPDPS 2011.
@@ -27,7 +31,7 @@ from typing import Any
 from ...models.problems.minio import Traversal
 from ..model import MILP_BYTES, ModelSize
 from ..pyomo_terms import linear, silent_pyomo
-from .data import MinIOData, written_at_once
+from .data import Gap, GraphData, evicted_at_once, gaps_of
 
 ENGINE = "milp"
 BYTES_PER_TERM = MILP_BYTES
@@ -35,24 +39,25 @@ BYTES_PER_TERM = MILP_BYTES
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """A node with a demand: the files that wait there, and D in bytes."""
+    """An op with a demand: the gaps that are open there, by number, and D in bytes."""
 
-    files: tuple[int, ...]
+    gaps: tuple[int, ...]
     nbytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderModel:
-    """The Pyomo model of an order's demands, and w or z of each file that one mentions."""
+    """The Pyomo model of an order's demands, and by number the variable of each gap that one mentions."""
 
     model: Any
-    data: MinIOData
+    data: GraphData
     order: Sequence[int]
+    gaps: Sequence[Gap]
     demands: Sequence[Demand]
     variables: dict[int, Any]
 
 
-def demands(data: MinIOData, order: Sequence[int]) -> list[Demand]:
+def demands(data: GraphData, order: Sequence[int]) -> list[Demand]:
     """Return the demands above 0 of an order, in its sequence.
 
     Examples
@@ -62,59 +67,102 @@ def demands(data: MinIOData, order: Sequence[int]) -> list[Demand]:
     ...     memory=8, whole=False, parent=(2, 2, -1), need=(4, 6, 8), maker=(0, 1), size=(4, 2), tensor=(0, 1)
     ... )
     >>> demands(data, (0, 1, 2))
-    [Demand(files=(0,), nbytes=2)]
+    [Demand(gaps=(0,), nbytes=2)]
     """
+    begins: list[list[int]] = [[] for _ in range(data.n + 1)]
+    ends: list[list[int]] = [[] for _ in range(data.n + 1)]
+    gaps = gaps_of(data, order)
+    for g, gap in enumerate(gaps):
+        if gap.end > gap.begin and not _free(data, gap):
+            begins[gap.begin].append(g)
+            ends[gap.end].append(g)
     waiting: dict[int, None] = {}
     held, listed = 0, []
-    for v in order:
-        for child in data.children[v]:
-            for k in data.files_of[child]:
-                del waiting[k]
-                held -= data.size[k]
+    for step, v in enumerate(order):
+        for g in ends[step]:
+            del waiting[g]
+            held -= data.size[gaps[g].file]
+        for g in begins[step]:
+            waiting[g] = None
+            held += data.size[gaps[g].file]
         if (nbytes := held + data.need[v] - data.memory) > 0:
-            listed.append(Demand(files=tuple(waiting), nbytes=nbytes))
-        for k in data.files_of[v]:
-            waiting[k] = None
-            held += data.size[k]
+            listed.append(Demand(gaps=tuple(waiting), nbytes=nbytes))
     return listed
 
 
+def _free(data: GraphData, gap: Gap) -> bool:
+    """Return whether a gap costs nothing."""
+    return data.clean[gap.file] and not (data.traffic and gap.read)
+
+
 def size(rows: Sequence[Demand]) -> ModelSize:
-    """Return the counts of the model."""
-    files = {k for demand in rows for k in demand.files}
-    terms = sum(len(demand.files) for demand in rows)
-    return ModelSize(variables=len(files), constraints=len(rows), terms=terms + len(files))
+    """Return the counts of the model of a tree; in other graphs gaps of a file may share variables."""
+    gaps = {g for demand in rows for g in demand.gaps}
+    terms = sum(len(demand.gaps) for demand in rows)
+    return ModelSize(variables=len(gaps), constraints=len(rows), terms=terms + len(gaps))
 
 
-def build(data: MinIOData, order: Sequence[int]) -> OrderModel:
-    """Return the model of an order; its objective is in units."""
+def build(data: GraphData, order: Sequence[int]) -> OrderModel:
+    """Return the model of an order; its objective is in units, `GraphData.fixed` left out."""
     import pyomo.environ as pyo
 
-    unit, rows = data.unit, demands(data, order)
-    files = sorted({k for demand in rows for k in demand.files})
+    unit, rows, gaps = data.unit, demands(data, order), gaps_of(data, order)
+    used = sorted({g for demand in rows for g in demand.gaps})
+    of_file: dict[int, list[int]] = {}
+    for g in used:
+        of_file.setdefault(gaps[g].file, []).append(g)
+    shared = {k for k, some in of_file.items() if len(some) > 1 and not data.clean[k]}
+    first = {g: of_file[gaps[g].file][0] if gaps[g].file in shared and not data.traffic else g for g in used}
+    own = sorted(set(first.values()))
+    weight = {g: data.size[gaps[g].file] // unit if data.whole else 1 for g in own}
     with silent_pyomo():
         model = pyo.ConcreteModel()
-        if data.whole:
-            model.z = pyo.Var(files, domain=pyo.Binary)
-        else:
-            model.z = pyo.Var(files, bounds=lambda _, k: (0, data.size[k] // unit))
-        weight = {k: data.size[k] // unit if data.whole else 1 for k in files}
+        model.z = _variables(data, own, gaps, set() if data.traffic else shared)
+        variables = {g: model.z[first[g]] for g in used}
         model.rows = pyo.ConstraintList()
         for demand in rows:
-            body = linear([model.z[k] for k in demand.files], [weight[k] for k in demand.files])
+            some = list(dict.fromkeys(first[g] for g in demand.gaps))
+            body = linear([model.z[g] for g in some], [weight[g] for g in some])
             model.rows.add((-(-demand.nbytes // unit), body, None))  # (1)
-        model.objective = pyo.Objective(expr=linear([model.z[k] for k in files], [weight[k] for k in files]))
-    return OrderModel(
-        model=model, data=data, order=order, demands=rows, variables={k: model.z[k] for k in files}
+        costs = {g: _cost(data, gaps[g], shared) for g in own}
+        terms = [(model.z[g], cost * weight[g]) for g, cost in costs.items() if cost]
+        if data.traffic and shared:
+            several = {of_file[k][0]: k for k in sorted(shared)}
+            model.w = _variables(data, list(several), gaps, shared)
+            for g, k in several.items():
+                for other in of_file[k]:
+                    model.rows.add(model.w[g] >= model.z[other])  # (2)
+                terms.append((model.w[g], weight[g]))
+        model.objective = pyo.Objective(expr=linear(*map(list, zip(*terms, strict=True))))
+    return OrderModel(model=model, data=data, order=order, gaps=gaps, demands=rows, variables=variables)
+
+
+def _variables(data: GraphData, numbers: Sequence[int], gaps: Sequence[Gap], integers: set[int]) -> Any:
+    """Return a variable for each gap in units, or binary; those of some files are integers."""
+    import pyomo.environ as pyo
+
+    if data.whole:
+        return pyo.Var(numbers, domain=pyo.Binary)
+    return pyo.Var(
+        numbers,
+        domain=lambda _, g: pyo.Integers if gaps[g].file in integers else pyo.Reals,
+        bounds=lambda _, g: (0, data.size[gaps[g].file] // data.unit),
     )
+
+
+def _cost(data: GraphData, gap: Gap, shared: set[int]) -> int:
+    """Return what a unit of the variable of a gap costs."""
+    writes = not data.clean[gap.file] and not (data.traffic and gap.file in shared)
+    return writes + (data.traffic and gap.read)
 
 
 def decode(built: OrderModel, value: Callable[[Any], float]) -> Traversal | None:
     """Return the traversal of a solution; None if it meets a demand within a solver's tolerances only."""
-    data, written = built.data, [0] * len(built.data.size)
-    for k, variable in built.variables.items():
-        factor = data.size[k] if data.whole else data.unit
-        written[k] = round(value(variable)) * factor
-    if any(sum(written[k] for k in demand.files) < demand.nbytes for demand in built.demands):
+    data, gaps = built.data, built.gaps
+    away = [data.size[gap.file] if _free(data, gap) else 0 for gap in gaps]
+    for g, variable in built.variables.items():
+        factor = data.size[gaps[g].file] if data.whole else data.unit
+        away[g] = round(value(variable)) * factor
+    if any(sum(away[g] for g in demand.gaps) < demand.nbytes for demand in built.demands):
         return None
-    return written_at_once(data, built.order, written)
+    return evicted_at_once(data, built.order, gaps, away)

@@ -1,8 +1,9 @@
 r"""What to evict in a given order: furthest in the future, and rules for whole files.
 
-While the node at some place of the order runs, the files that wait and the node's own need must fit. If they
+While the op at some place of the order runs, the files that wait and the op's own need must fit. If they
 exceed the memory by :math:`d > 0` bytes, a rule evicts files or parts of them until d <= 0, from the list
-of the waiting ones, *furthest first*: the later a file's reader runs, the earlier it is listed.
+of the waiting ones, *furthest first*: the later a file is used next, the earlier it is listed. Where only
+writes count, what the storage has of a file is released as soon as it waits: it never costs anything again.
 
 `furthest`
     The first one of the list, of divisible files as much as is needed. With divisible files no other
@@ -21,12 +22,17 @@ of the waiting ones, *furthest first*: the later a file's reader runs, the earli
 Each rule is applied again until d <= 0; where it finds no file, `furthest` takes its place. Of equally good
 files or sets the first one in the list is taken. All but `furthest` move whole files.
 
-**Theorem.** For divisible files and a given order `furthest` writes the fewest bytes. By
-`lowtide.formulations.minio.data`, :math:`w_k` bytes of file k in the storage cover its interval of waiting,
-and each step has a demand that the files over it must cover, at least. Take an optimal w that agrees with
-`furthest` up to a step, and let the step's rule evict a byte of file k where w has one of file j in its
-place, whose interval at this step is open too and ends no later. Before this step all demands are covered
-by what both have, and from it on k covers each step that j does; so to exchange them keeps w optimal.
+**Theorem.** For divisible files and a given order `furthest` moves the fewest bytes if all gaps cost the same
+for each byte and share nothing: in trees, and wherever reads count and each file begins in the storage, or each
+one has a single reader and none is kept to the end. By `lowtide.formulations.minio.data`, :math:`a_g` bytes out of
+the memory cover gap g, and each step has a demand that the gaps over it must cover, at least. Take an optimal a
+that agrees with `furthest` up to a step, and let the step's rule evict a byte in gap g where a has one in gap h in
+its place, which is open at this step too and ends no later. Before this step all demands are covered by what both
+have, and from it on g covers each step that h does; so to exchange them keeps a optimal.
+
+Where files have several readers, a write is shared by all later gaps: the linear program of
+`lowtide.formulations.minio.order_milp` then moves fewer bytes on some orders. With *clean first*, files that the
+storage has are listed before all others.
 
 Sources: the rules are those of M. Jacquelin, L. Marchal, Y. Robert, B. Uçar, "On optimal tree traversals for
 sparse matrix factorization", IPDPS 2011, section on I/O, written from a summary of it; what ties and an empty
@@ -35,11 +41,11 @@ choice do is ours. Furthest in the future is L. A. Belady's rule (IBM Systems Jo
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from ...formulations.minio.data import MinIOData
+from ...formulations.minio.data import GraphData
 from ...models.problems.minio import Eviction, Traversal
 
 K = 5
@@ -94,20 +100,27 @@ RULES: dict[str, Rule] = {
 
 
 def evict(
-    data: MinIOData, order: Sequence[int], rule: str = "furthest", *, sizes: Sequence[int] | None = None
+    data: GraphData,
+    order: Sequence[int],
+    rule: str = "furthest",
+    *,
+    sizes: Sequence[int] | None = None,
+    clean_first: bool = False,
 ) -> Traversal:
-    """Return a traversal of a tree or subtree in an order, with what a rule evicts.
+    """Return a traversal of a graph, or of a subtree, in an order, with what a rule evicts.
 
     Parameters
     ----------
     data
-        No node alone exceeds the memory.
+        No op alone exceeds the memory.
     order
-        Of the nodes, children before parents.
+        Of the ops, each one after those before it.
     rule
         A name in `RULES`.
     sizes
         What waits of each file, in bytes; all of it by default.
+    clean_first
+        Whether files that the storage has come first.
 
     Examples
     --------
@@ -118,38 +131,98 @@ def evict(
     >>> evict(data, (0, 1, 2)).evictions
     (Eviction(step=1, tensor=0, nbytes=2),)
     """
+    return evicted(data, order, rule, sizes=sizes, clean_first=clean_first)[0]
+
+
+def evicted(
+    data: GraphData,
+    order: Sequence[int],
+    rule: str = "furthest",
+    *,
+    sizes: Sequence[int] | None = None,
+    clean_first: bool = False,
+) -> tuple[Traversal, int]:
+    """Return the traversal of `evict`, and the bytes that it moves, as the objective counts them."""
     choose = RULES[rule]
+    waiting = _Waiting(data, order, data.size if sizes is None else sizes, clean_first)
     divisible = rule == "furthest" and not data.whole
-    place = [0] * data.n
     for step, v in enumerate(order):
-        place[v] = step
-    waiting: list[tuple[int, int]] = []  # (place of the reader, -file): the furthest comes last
-    left = list(data.size if sizes is None else sizes)
-    held = 0
-    evictions = []
-    for step, v in enumerate(order):
-        while waiting and waiting[0][0] == step:
-            _, k = waiting.pop(0)
-            held -= left[-k]
-        d = held + data.need[v] - data.memory
+        for k in data.inputs[v]:
+            waiting.use(k)
+        d = waiting.held + data.need[v] - data.memory
         while d > 0:
-            if rule == "furthest":
-                chosen: Sequence[int] = [0]
-            else:
-                listed = [left[-k] for _, k in reversed(waiting)]
-                chosen = choose(listed, d) or furthest(listed, d)
-            for k in [-waiting[-1 - j][1] for j in chosen]:
-                nbytes = min(left[k], d) if divisible else left[k]
-                evictions.append(Eviction(step, data.tensor[k], nbytes))
-                left[k] -= nbytes
-                held -= nbytes
+            listed = [0] if rule == "furthest" else waiting.sizes()
+            chosen = choose(listed, d) or [0]
+            for k in [-waiting.keys[-1 - j][-1] for j in chosen]:
+                nbytes = min(waiting.left[k], d) if divisible else waiting.left[k]
+                waiting.evict(k, step, nbytes)
                 d -= nbytes
-            for j in sorted(chosen, reverse=True):
-                if not left[-waiting[-1 - j][1]]:
-                    del waiting[-1 - j]
         if v != order[-1]:
-            for k in data.files_of[v]:
-                if left[k]:
-                    insort(waiting, (place[data.parent[v]], -k))
-                    held += left[k]
-    return Traversal(tuple(order), tuple(evictions))
+            for k in (*data.inputs[v], *data.files_of[v]):
+                waiting.wait(k, step + 1)
+    return Traversal(tuple(order), tuple(waiting.evictions)), waiting.moved
+
+
+class _Waiting:
+    """The files that wait at a moment: the furthest comes last in `keys`."""
+
+    def __init__(self, data: GraphData, order: Sequence[int], sizes: Sequence[int], clean_first: bool) -> None:
+        self.data, self.full, self.clean_first = data, sizes, clean_first
+        place = {v: step for step, v in enumerate(order)}
+        end = len(order)
+        self.uses = [
+            [*([end] if kept else []), *sorted((place[v] for v in users if v in place), reverse=True)]
+            for users, kept in zip(data.users, data.kept, strict=True)
+        ]
+        self.left = list(sizes)
+        self.saved = [size * clean for size, clean in zip(sizes, data.clean, strict=True)]
+        self.keys: list[tuple[bool, int, int]] = []
+        self.key_of: dict[int, tuple[bool, int, int]] = {}
+        self.held, self.moved = 0, data.fixed
+        self.evictions: list[Eviction] = []
+        for k, u in enumerate(data.maker):
+            if u < 0 and not data.clean[k]:
+                self.wait(k, 0)
+
+    def wait(self, k: int, step: int) -> None:
+        """Let a file wait from a step on, if it is used again."""
+        if not self.uses[k] or not self.full[k]:
+            return
+        place, self.left[k] = self.uses[k][-1], self.full[k]
+        free = not self.data.traffic or place == len(self.data.need)
+        if free and self.saved[k] and place > step:
+            self.left[k] -= self.saved[k]
+            self.evictions.append(Eviction(step, self.data.tensor[k], self.saved[k]))
+        if self.left[k]:
+            key = (self.clean_first and self.saved[k] == self.full[k], place, -k)
+            self.key_of[k] = key
+            insort(self.keys, key)
+            self.held += self.left[k]
+
+    def use(self, k: int) -> None:
+        """Bring a file back, which an op accesses."""
+        self.uses[k].pop()
+        if self.data.traffic:
+            self.moved += self.full[k] - self.left[k]
+        if k in self.key_of:
+            self._remove(k)
+
+    def evict(self, k: int, step: int, nbytes: int) -> None:
+        """Evict bytes of a file that waits."""
+        self.evictions.append(Eviction(step, self.data.tensor[k], nbytes))
+        self.held -= nbytes
+        self.left[k] -= nbytes
+        written = max(0, self.full[k] - self.left[k] - self.saved[k])
+        self.saved[k] += written
+        self.moved += written
+        if not self.left[k]:
+            self._remove(k)
+
+    def _remove(self, k: int) -> None:
+        key = self.key_of.pop(k)
+        del self.keys[bisect_left(self.keys, key)]
+        self.held -= self.left[k]
+
+    def sizes(self) -> list[int]:
+        """Return the bytes of the files, furthest first."""
+        return [self.left[-key[-1]] for key in reversed(self.keys)]
