@@ -6,8 +6,15 @@ from ...models.problems.minio import MinIO
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option, family
 from ..room import Room
 
-_ORDERS = ("reference", "postorder", "liu", "postorder-io", "rec-expand", "full-rec-expand")
-_ORDER = Option("order", "postorder-io", ", ".join(_ORDERS), choices=_ORDERS)
+_OF_TREES = ("postorder", "liu", "postorder-io", "rec-expand", "full-rec-expand")
+_ORDERS = ("suited", "reference", *_OF_TREES, "greedy", "least-peak")
+_ORDER = Option(
+    "order",
+    "suited",
+    f"reference; of trees {', '.join(_OF_TREES)}; of other graphs greedy, least-peak; suited: postorder-io or "
+    "least-peak",
+    choices=_ORDERS,
+)
 
 ROOM = Room(
     problem=MinIO,

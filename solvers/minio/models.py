@@ -12,7 +12,7 @@ from ..engines.model import solve_model
 from .benders import solve_by_cuts
 from .evictions import RULES, evict
 from .orders import ORDERS
-from .rules import begin, order_of
+from .rules import begin, order_of, values_of
 
 FIRST_ORDER = "postorder-io"
 """What `offer_rules` begins with: on large trees there is a traversal before expansion takes its time."""
@@ -23,11 +23,11 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
 
     Option ``order``: as for the rules. What is proved holds for the order, and is said in words.
     """
-    data = begin(problem, context).data
+    data = values_of(problem, context)
     order = order_of(problem, data, context)
     some = order_milp.demands(data, order)
     if not some:
-        context.offer(Traversal(order))
+        context.offer(evict(data, order))
         return Outcome()
     outcome = solve_model(
         context,

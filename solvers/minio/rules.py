@@ -1,25 +1,37 @@
 """Methods of `minio` that evict by a rule, in a given order; and what all methods of it begin with.
 
-Option ``order``: ``postorder-io`` (default), ``postorder``, ``liu``, ``rec-expand``, ``full-rec-expand`` or
-``reference``, see `lowtide.solvers.minio.orders`.
+Option ``order``: of trees ``postorder-io`` (default), ``postorder``, ``liu``, ``rec-expand`` or
+``full-rec-expand``, see `lowtide.solvers.minio.orders`; of other graphs ``least-peak`` (default), what `auto` of
+`peak` finds in half of the time, or ``greedy``, the greedy order of `peak` with the least peak; ``reference``.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...formulations.minio.data import MinIOData
+from ...formulations.minio.data import GraphData, MinIOData, graph_data
 from ...models.derived.memory import sequential_memory
+from ...models.errors import UsageError
 from ...models.problems.minio import MinIO
+from ...models.problems.peak import Peak
 from ..context import Context, Outcome
+from ..peak.auto import solve_auto as solve_peak
+from ..peak.orders.greedy import greedy_orders
 from ..trees.task_tree import task_tree
 from .bounds import least_sum, packed_cuts, subtree_bounds
 from .evictions import evict
 from .orders import ORDERS
+from .peaks import counted_graphs, raise_by_cuts
 from .waiting import TreeCut
 
 BOUND = "least peaks of subtrees"
 """The kind of the bound."""
+
+SUITED = "suited"
+"""The order that suits a tree, or another graph; the default of option ``order``."""
+
+GRAPH_ORDERS = ("greedy", "least-peak")
+"""Orders of graphs that are no trees, besides that of the graph."""
 
 LARGEST_PACKED = 10_000
 """Nodes up to which cuts of subtrees are packed."""
@@ -31,9 +43,15 @@ def tree_data(problem: MinIO, method: str) -> MinIOData:
     Raises
     ------
     UsageError
-        If the graph is no in-tree with a datum for each edge.
+        If the graph is no in-tree with a datum for each edge, or more than writes count.
     """
     graph = problem.graph
+    if problem.count != "writes" or problem.stored:
+        found = f"count {problem.count}" if problem.count != "writes" else "stored"
+        raise UsageError(
+            f"method {method}, graph {graph.name!r}: found {found}, expected the writes of a tree; "
+            "auto, states, cpsat-steps, local-search and the rules count all"
+        )
     tree = task_tree(problem, method)
     files = []
     for t, some in enumerate(sequential_memory(graph).accessors):
@@ -59,8 +77,35 @@ class Begun(NamedTuple):
     cuts: list[TreeCut]
 
 
+def is_tree(problem: MinIO) -> bool:
+    """Return whether the methods of trees solve the problem."""
+    try:
+        tree_data(problem, "")
+    except UsageError:
+        return False
+    return True
+
+
+def values_of(problem: MinIO, context: Context) -> GraphData:
+    """Return the numbers of a tree or of any graph (computed once, kept with the problem), after raising the bound.
+
+    Raises
+    ------
+    UsageError
+        If the graph overwrites what nobody reads.
+    """
+    if is_tree(problem):
+        return begin(problem, context).data
+    data: GraphData | None = problem.__dict__.get("_values")
+    if data is None:
+        data = problem.__dict__["_values"] = graph_data(problem)
+    if context.once("cuts of peaks"):
+        raise_by_cuts(data, context)
+    return data
+
+
 def begin(problem: MinIO, context: Context) -> Begun:
-    """Return what all methods begin with (computed once, kept with the problem), after raising the bound."""
+    """Return what methods of trees begin with (computed once, kept with the problem), after raising the bound."""
     begun: Begun | None = problem.__dict__.get("_begun")
     if begun is None:
         data = tree_data(problem, context.method)
@@ -76,14 +121,37 @@ def begin(problem: MinIO, context: Context) -> Begun:
     return begun
 
 
-def order_of(problem: MinIO, data: MinIOData, context: Context) -> tuple[int, ...]:
-    """Return the order that option ``order`` names."""
-    return ORDERS[context.options["order"]](problem.graph, data, lambda: context.expired)
+def order_of(problem: MinIO, data: GraphData, context: Context) -> tuple[int, ...]:
+    """Return the order that option ``order`` names.
+
+    Raises
+    ------
+    UsageError
+        If it is one of trees, and the graph is none; or one of graphs, and it is a tree.
+    """
+    name = context.options["order"]
+    tree = isinstance(data, MinIOData)
+    name = ("postorder-io" if tree else "least-peak") if name == SUITED else name
+    if isinstance(data, MinIOData) and name in ORDERS:
+        return ORDERS[name](problem.graph, data, lambda: context.expired)
+    if name == "reference":
+        return tuple(range(data.n))
+    if tree or name in ORDERS:
+        known = ", ".join(ORDERS) if tree else f"reference, {', '.join(GRAPH_ORDERS)}"
+        raise UsageError(f"method {context.method}, option order: found {name}, expected one of {known}")
+    graph = counted_graphs(data)[0]
+    if name == "greedy" or data.n < 2:
+        return min(greedy_orders(graph), key=sequential_memory(graph).peak)
+    peak = Peak(graph)
+    inner = context.inner(peak, context.remaining() / 2, "least peak: ", options={})
+    solve_peak(peak, inner)
+    order: tuple[int, ...] = inner.answer
+    return order
 
 
 def solve_by_rule(problem: MinIO, context: Context) -> Outcome:
     """Evict in a given order, by the rule of the method's name."""
-    data = begin(problem, context).data
+    data = values_of(problem, context)
     context.offer(evict(data, order_of(problem, data, context), context.method))
     return Outcome()
 
