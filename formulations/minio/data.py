@@ -100,6 +100,12 @@ class GraphData:
                 files[u].append(k)
         return tuple(map(tuple, files))
 
+    @property
+    def first_reads(self) -> int:
+        """Bytes of `fixed` that are read: those of files that begin in the storage, if reads count."""
+        files = zip(self.size, self.maker, self.clean, strict=True)
+        return sum(size for size, u, clean in files if u < 0 and clean) * self.traffic
+
     @cached_property
     def unit(self) -> int:
         """The common divisor of sizes and needs of whole files; divisible ones may be halved: a byte."""

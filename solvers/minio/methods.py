@@ -1,9 +1,10 @@
-"""The room of problem `minio`, out-of-core execution of trees with the least I/O."""
+"""The room of problem `minio`, out-of-core execution of trees and other graphs with the least I/O."""
 
 from __future__ import annotations
 
 from ...models.problems.minio import MinIO
 from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option, family
+from ..peak.methods import PEAK_KERNELS
 from ..room import Room
 
 _OF_TREES = ("postorder", "liu", "postorder-io", "rec-expand", "full-rec-expand")
@@ -22,8 +23,10 @@ ROOM = Room(
         Method(
             "auto",
             ".minio.auto:solve_auto",
-            "bounds by least peaks of subtrees, every order with every rule, and benders in turns",
+            "trees: bounds, every order with every rule, benders; graphs: least peaks, rules, search, models",
             proves=OPTIMUM,
+            kernels=PEAK_KERNELS,
+            late=True,
         ),
         Method(
             "benders",
@@ -45,6 +48,27 @@ ROOM = Room(
             proves=OPTIMUM,
             engine="cpsat",
             model=Export("minio.joint_cpsat", ".minio.stated:stated"),
+        ),
+        Method(
+            "cpsat-steps",
+            ".minio.models:solve_steps",
+            "any graph: order and memory at each step, from the best of the rules",
+            proves=OPTIMUM,
+            engine="cpsat",
+            model=Export("minio.steps_cpsat", ".minio.stated:in_steps"),
+        ),
+        Method(
+            "local-search",
+            ".minio.local_search:solve_local_search",
+            "any graph: annealing over orders, evict what is used last in each",
+            proves=BOUND,
+            options=(_ORDER, Option("runs", 20, "after which it ends by itself")),
+        ),
+        Method(
+            "states",
+            ".minio.states:solve_states",
+            "any graph, whole tensors: best-first search over ops run, what is away and what was written",
+            proves=OPTIMUM,
         ),
         Method(
             "milp",

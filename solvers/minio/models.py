@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...formulations.minio import joint_cpsat, order_milp
-from ...formulations.minio.data import MinIOData
+from ...formulations.minio import joint_cpsat, order_milp, steps_cpsat
+from ...formulations.minio.data import GraphData, MinIOData, graph_data
 from ...models.problems.minio import MinIO, Traversal
 from ..context import Context, Outcome
 from ..engines.model import solve_model
 from .benders import solve_by_cuts
-from .evictions import RULES, evict
+from .evictions import RULES, evict, evicted
 from .orders import ORDERS
-from .rules import begin, order_of, values_of
+from .rules import SUITED, begin, order_of, values_of
 
 FIRST_ORDER = "postorder-io"
 """What `offer_rules` begins with: on large trees there is a traversal before expansion takes its time."""
@@ -52,6 +52,43 @@ def solve_joint(problem: MinIO, context: Context) -> Outcome:
     if context.expired:
         return Outcome(reason="time", detail="the joint model was not built: no time was left")
     return _solve_cpsat(data, bounds, context, best)
+
+
+def solve_steps(problem: MinIO, context: Context) -> Outcome:
+    """Solve order and memory at each step together, after the rules in an order; of any graph."""
+    context.options = {**context.options, "order": SUITED}
+    values = values_of(problem, context)
+    order = order_of(problem, values, context)
+    offer_evictions(values, order, context)
+    if context.closed:
+        return Outcome()
+    if context.expired:
+        return Outcome(reason="time", detail="the model of steps was not built: no time was left")
+    return solve_built_steps(graph_data(problem), context, order)
+
+
+def solve_built_steps(data: GraphData, context: Context, order: Sequence[int]) -> Outcome:
+    """Solve the model of steps with an order as hint and the bound of the context."""
+    return solve_model(
+        context,
+        steps_cpsat,
+        lambda: steps_cpsat.build(data, context.bound or 0, order),
+        what="the model of steps",
+        size=steps_cpsat.size(data),
+        decode=steps_cpsat.decode,
+        to_objective=lambda units: units * data.unit + data.fixed - data.first_reads,
+    )
+
+
+def offer_evictions(data: GraphData, order: Sequence[int], context: Context) -> None:
+    """Offer what moves least in an order, of all rules and both sequences that suit the question."""
+    rules = RULES if data.whole else ("furthest",)
+    context.offer(
+        min(
+            (evicted(data, order, rule, clean_first=first) for rule in rules for first in (False, True)),
+            key=lambda pair: pair[1],
+        )[0]
+    )
 
 
 def solve_benders(problem: MinIO, context: Context) -> Outcome:

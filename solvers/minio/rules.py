@@ -79,11 +79,15 @@ class Begun(NamedTuple):
 
 def is_tree(problem: MinIO) -> bool:
     """Return whether the methods of trees solve the problem."""
-    try:
-        tree_data(problem, "")
-    except UsageError:
-        return False
-    return True
+    tree: bool | None = problem.__dict__.get("_is_tree")
+    if tree is None:
+        try:
+            tree_data(problem, "")
+            tree = True
+        except UsageError:
+            tree = False
+        problem.__dict__["_is_tree"] = tree
+    return tree
 
 
 def values_of(problem: MinIO, context: Context) -> GraphData:

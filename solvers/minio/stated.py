@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 from ...formulations.minio import cuts_cpsat
-from ...formulations.minio.data import written_at_once
+from ...formulations.minio.data import graph_data, written_at_once
 from ...models.problems.minio import MinIO, Traversal
 from ..context import Context
 from ..method import STATING_SECONDS, Stated, Value
 from .benders import begun, go_through
 from .bounds import subtree_bounds
-from .orders import ORDERS
-from .rules import begin, tree_data
+from .rules import SUITED, begin, order_of, tree_data, values_of
 from .waiting import WaitingTree
 
 
@@ -23,10 +22,17 @@ def stated(problem: MinIO) -> dict[str, Any]:
     return {"data": data, "bounds": subtree_bounds(problem.graph, data)}
 
 
-def ordered(problem: MinIO, order: str = "postorder-io") -> dict[str, Any]:
+def in_steps(problem: MinIO) -> dict[str, Any]:
+    """Return the data of any graph."""
+    return {"data": graph_data(problem)}
+
+
+def ordered(problem: MinIO, order: str = SUITED, *, seconds: float = math.inf) -> dict[str, Any]:
     """Return the data, and the order whose demands are met."""
-    data = tree_data(problem, "milp")
-    return {"data": data, "order": ORDERS[order](problem.graph, data, lambda: False)}
+    context = Context(problem=problem, method="milp", time_limit=min(seconds, STATING_SECONDS), threads=1)
+    context.options = {"order": order}
+    data = values_of(problem, context)
+    return {"data": data, "order": order_of(problem, data, context)}
 
 
 def cut(problem: MinIO, *, seconds: float = math.inf) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def random_graph(rng: Random, n: int, most: int = 2) -> Graph:
     ops = []
     for i in range(n):
         known = range(len(tensors))
-        reads = rng.sample(known, min(len(known), rng.choice((0, 1, 1, 2, 2, 3))))
+        reads = rng.sample(known, min(len(known), rng.choice((0, 1, 1, 2))))
         writes = [len(tensors)]
         tensors.append(Tensor(name=f"t{i}", nbytes=rng.randint(0 if rng.random() < 0.2 else 1, most)))
         if rng.random() < 0.2:
@@ -38,16 +38,16 @@ def least_need(graph: Graph) -> int:
     )
 
 
-def questions(count: int, label: str, n: int = 6, most: int = 2) -> Iterator[tuple[Random, lt.MinIO]]:
+def questions(count: int, label: str, n: int = 8, most: int = 3) -> Iterator[tuple[Random, lt.MinIO]]:
     """Yield questions of all kinds, with the memory that one op needs, or a byte more."""
     for seed in range(count):
         rng = Random(f"{label} {seed}")
-        graph = random_graph(rng, rng.randint(3, n), most)
+        graph = random_graph(rng, rng.randint(4, n), most)
         stored = rng.random() < 0.5
         least = least_need(graph)
         if not stored:
             least = max(least, sequential_memory(graph).initial_bytes)
-        memory = least + rng.choice((0, 0, 1))
+        memory = least + rng.choice((0, 0, 0, 1))
         kind = rng.choice(("writes", "traffic"))
         yield rng, lt.MinIO(graph, memory, whole=rng.random() < 0.5, count=kind, stored=stored)
 
