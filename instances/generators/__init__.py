@@ -28,6 +28,7 @@ from .hios import hios
 from .layered import layered
 from .llm import llm
 from .llm.networks import MODELS
+from .numeric import attention, cholesky, fft, lu, matmul, stencil
 from .psplib import psplib
 from .randwire import randwire
 from .sharded import sharded
@@ -65,6 +66,8 @@ _IMAGE = {
     "dtype": _DTYPE,
 }
 _ACCOUNTING = {"accounting": Parameter("coexist", "how memory counts", choices=tuple(map(str, Accounting)))}
+_SIDE = Parameter(4, "tiles of a side of the matrix", least=1, most=100)
+_NBYTES = {"nbytes": Parameter(1, "bytes of each value, or tile", least=1, most=2**40)}
 _COMMON = {**_ACCOUNTING, "train": Parameter(False, "forward and backward")}
 
 
@@ -262,6 +265,41 @@ FAMILIES: dict[str, Family] = {
         stencil=Parameter("star", "neighbours: across faces, or corners too", choices=("star", "box")),
         factor=Parameter("lu", "the factorization", choices=("lu", "cholesky")),
         gflops=Parameter(10, "10^9 operations per second", least=1),
+    ),
+    "fft": _task_family(
+        fft,
+        "fast Fourier transform, a butterfly for each value of a level",
+        points=Parameter(8, "values of a level, a power of 2", least=2, most=2**16),
+        **_NBYTES,
+    ),
+    "matmul": _task_family(
+        matmul,
+        "product of matrices, an op for each product and each sum of two numbers",
+        rows=Parameter(4, "rows of the first one", least=1, most=1000),
+        columns=Parameter(4, "columns of the second one", least=1, most=1000),
+        inner=Parameter(4, "columns of the first one", least=1, most=1000),
+        **_NBYTES,
+    ),
+    "stencil": _task_family(
+        stencil,
+        "line of cells over time, each made of its neighbours before",
+        cells=Parameter(8, "length of the line", least=1, most=_MOST),
+        steps=Parameter(4, "rows that are made", least=1, most=_MOST),
+        radius=Parameter(1, "neighbours on each side", least=0, most=1000),
+        **_NBYTES,
+    ),
+    "lu": _task_family(lu, "LU factorization of a matrix of tiles, without pivoting", tiles=_SIDE, **_NBYTES),
+    "cholesky": _task_family(
+        cholesky, "Cholesky factorization of the lower half of a matrix of tiles", tiles=_SIDE, **_NBYTES
+    ),
+    "attention": _task_family(
+        attention,
+        "attention of blocks of queries with blocks of keys and values",
+        blocks=Parameter(4, "blocks of rows", least=1, most=500),
+        rows=Parameter(64, "rows of a block", least=1, most=_MOST),
+        dim=Parameter(64, "numbers of a row", least=1, most=_MOST),
+        form=Parameter("flash", "flash: both products in one op; eager: scores in between", choices=("flash", "eager")),
+        nbytes=Parameter(2, "bytes of a number", least=1, most=16),
     ),
     "backprop-chain": _task_family(
         backprop_chain,

@@ -52,6 +52,12 @@ _EXTENTS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], int]]] 
     "backprop-chain": (("l",), lambda x: 7 * x["l"] + 7),
     "taped-chain": (("l",), lambda x: 10 * x["l"] + 10),
     "randwire": (("n", "k", "stages"), lambda x: x["stages"] * (x["n"] * (2 + x["k"] // 2) + 2)),
+    "fft": (("points",), lambda x: 4 * x["points"] * x["points"].bit_length()),
+    "matmul": (("rows", "columns", "inner"), lambda x: 8 * x["rows"] * x["columns"] * x["inner"]),
+    "stencil": (("cells", "steps", "radius"), lambda x: x["cells"] * x["steps"] * (3 + 2 * x["radius"])),
+    "lu": (("tiles",), lambda x: 2 * x["tiles"] ** 3),
+    "cholesky": (("tiles",), lambda x: x["tiles"] ** 3),
+    "attention": (("blocks",), lambda x: 12 * x["blocks"] ** 2),
     "skipchain": (("n",), lambda x: 4 * x["n"]),
 }
 """Of families that their options do not keep small: which ones count, and about how many ops and operands."""
