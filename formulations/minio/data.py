@@ -183,7 +183,8 @@ class MinIOData(GraphData):
 
     def __post_init__(self) -> None:
         none = (False,) * len(self.size)
-        for name, value in (("users", tuple((v,) for v in self.user)), ("kept", none), ("clean", none)):
+        users = tuple((v,) for v in self.user)
+        for name, value in (("users", users), ("kept", none), ("clean", none), ("before", self.children)):
             object.__setattr__(self, name, value)
 
     @cached_property

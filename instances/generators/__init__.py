@@ -66,7 +66,7 @@ _IMAGE = {
     "dtype": _DTYPE,
 }
 _ACCOUNTING = {"accounting": Parameter("coexist", "how memory counts", choices=tuple(map(str, Accounting)))}
-_SIDE = Parameter(4, "tiles of a side of the matrix", least=1, most=100)
+_SIDE = Parameter(4, "tiles of a side of the matrix", least=1, most=200)
 _NBYTES = {"nbytes": Parameter(1, "bytes of each value, or tile", least=1, most=2**40)}
 _COMMON = {**_ACCOUNTING, "train": Parameter(False, "forward and backward")}
 
@@ -295,7 +295,7 @@ FAMILIES: dict[str, Family] = {
     "attention": _task_family(
         attention,
         "attention of blocks of queries with blocks of keys and values",
-        blocks=Parameter(4, "blocks of rows", least=1, most=500),
+        tiles=Parameter(4, "blocks of rows", least=1, most=500),
         rows=Parameter(64, "rows of a block", least=1, most=_MOST),
         dim=Parameter(64, "numbers of a row", least=1, most=_MOST),
         form=Parameter("flash", "flash: both products in one op; eager: scores in between", choices=("flash", "eager")),

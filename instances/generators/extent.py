@@ -55,9 +55,9 @@ _EXTENTS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], int]]] 
     "fft": (("points",), lambda x: 4 * x["points"] * x["points"].bit_length()),
     "matmul": (("rows", "columns", "inner"), lambda x: 8 * x["rows"] * x["columns"] * x["inner"]),
     "stencil": (("cells", "steps", "radius"), lambda x: x["cells"] * x["steps"] * (3 + 2 * x["radius"])),
-    "lu": (("tiles",), lambda x: 2 * x["tiles"] ** 3),
-    "cholesky": (("tiles",), lambda x: x["tiles"] ** 3),
-    "attention": (("blocks",), lambda x: 12 * x["blocks"] ** 2),
+    "lu": (("tiles",), lambda x: 3 * x["tiles"] ** 3 + 3),
+    "cholesky": (("tiles",), lambda x: 2 * x["tiles"] ** 3 + 3),
+    "attention": (("tiles",), lambda x: 12 * x["tiles"] ** 2),
     "skipchain": (("n",), lambda x: 4 * x["n"]),
 }
 """Of families that their options do not keep small: which ones count, and about how many ops and operands."""

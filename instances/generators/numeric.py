@@ -128,7 +128,7 @@ def cholesky(tiles: int, nbytes: int) -> Graph:
     return _kept(out, "a", "state")
 
 
-def attention(blocks: int, rows: int, dim: int, form: str, nbytes: int) -> Graph:
+def attention(tiles: int, rows: int, dim: int, form: str, nbytes: int) -> Graph:
     """Return attention of blocks of queries with all blocks of keys and values, which have rows of dim numbers.
 
     ``eager``: scores, the maximum and sum of each row of them, then weighted sums, added up in place. ``flash``: a
@@ -140,20 +140,20 @@ def attention(blocks: int, rows: int, dim: int, form: str, nbytes: int) -> Graph
     [21, 9]
     """
     out = Builder()
-    q, k, v = ([out.tensor(f"{x}{i}", rows * dim * nbytes, "input") for i in range(blocks)] for x in "qkv")
-    for i in range(blocks):
+    q, k, v = ([out.tensor(f"{x}{i}", rows * dim * nbytes, "input") for i in range(tiles)] for x in "qkv")
+    for i in range(tiles):
         result = out.tensor(f"o{i}", rows * dim * nbytes)
         sums = out.tensor(f"sums{i}", 2 * rows * nbytes)
         if form == "flash":
-            for j in range(blocks):
+            for j in range(tiles):
                 state = (result, sums)
                 out.op(f"attend{i}_{j}", "attend", (q[i], k[j], v[j], *(state if j else ())), state)
             continue
-        scores = [out.tensor(f"s{i}_{j}", rows * rows * nbytes) for j in range(blocks)]
-        for j in range(blocks):
+        scores = [out.tensor(f"s{i}_{j}", rows * rows * nbytes) for j in range(tiles)]
+        for j in range(tiles):
             out.op(f"score{i}_{j}", "score", (q[i], k[j]), (scores[j],))
         out.op(f"softmax{i}", "softmax", scores, (sums,))
-        for j in range(blocks):
+        for j in range(tiles):
             added = (result,) if j else ()
             out.op(f"weight{i}_{j}", "weight", (scores[j], sums, v[j], *added), (result,))
     return _kept(out, "o", "output")

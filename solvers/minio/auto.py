@@ -17,12 +17,11 @@ from ...models.problems.minio import MinIO
 from ..context import Context, Outcome
 from ..parts import Part, per_op
 from ..peak.methods import PEAK_KERNELS
-from ..peak.orders.greedy import greedy_orders
 from ..portfolio import run
 from .benders import solve_by_cuts
 from .local_search import improve
-from .models import offer_evictions, offer_rules, solve_built_steps
-from .peaks import counted_graphs, raise_by_peaks
+from .models import offer_evictions, offer_greedy, offer_rules, solve_built_steps
+from .peaks import raise_by_peaks
 from .rules import begin, is_tree, tree_data, values_of
 from .states import refusal, solve_states
 
@@ -66,12 +65,7 @@ def _no_trees(problem: MinIO) -> str:
 
 
 def _orders(problem: MinIO, context: Context) -> Outcome:
-    data = values_of(problem, context)
-    offer_evictions(data, range(data.n), context)
-    for order in greedy_orders(counted_graphs(data)[0]):
-        if context.closed or context.expired:
-            break
-        offer_evictions(data, order, context)
+    offer_greedy(values_of(problem, context), context)
     return Outcome(reason="time" if context.expired else None)
 
 

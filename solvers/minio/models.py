@@ -9,9 +9,11 @@ from ...formulations.minio.data import GraphData, MinIOData, graph_data
 from ...models.problems.minio import MinIO, Traversal
 from ..context import Context, Outcome
 from ..engines.model import solve_model
+from ..peak.orders.greedy import greedy_orders
 from .benders import solve_by_cuts
 from .evictions import RULES, evict, evicted
 from .orders import ORDERS
+from .peaks import counted_graphs
 from .rules import SUITED, begin, order_of, values_of
 
 FIRST_ORDER = "postorder-io"
@@ -89,6 +91,15 @@ def offer_evictions(data: GraphData, order: Sequence[int], context: Context) -> 
             key=lambda pair: pair[1],
         )[0]
     )
+
+
+def offer_greedy(data: GraphData, context: Context) -> None:
+    """Offer what moves least in the order of the graph and in each greedy order of `peak`."""
+    offer_evictions(data, range(data.n), context)
+    for order in greedy_orders(counted_graphs(data)[0]):
+        if context.closed or context.expired:
+            break
+        offer_evictions(data, order, context)
 
 
 def solve_benders(problem: MinIO, context: Context) -> Outcome:

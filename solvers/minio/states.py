@@ -37,6 +37,7 @@ from ..context import Context, Outcome
 from ..peak.bounds.least_memory import LeastMemory
 from ..peak.search.executed_sets import mask_of, members
 from ..peak.search.state_space import state_space
+from .models import offer_greedy
 from .peaks import counted_graphs
 from .rules import values_of
 
@@ -77,7 +78,9 @@ def solve_states(problem: MinIO, context: Context) -> Outcome:
     """
     if words := refusal(problem):
         raise UsageError(f"method states, graph {problem.graph.name!r}: {words}")
-    return _Search(values_of(problem, context), context).run()
+    data = values_of(problem, context)
+    offer_greedy(data, context)
+    return _Search(data, context).run()
 
 
 class _Search:
@@ -86,16 +89,13 @@ class _Search:
     def __init__(self, data: GraphData, context: Context) -> None:
         self.data, self.context = data, context
         self.all = (1 << data.n) - 1
-        self.before = [mask_of(some) for some in data.before] if data.before else self._tree_edges()
+        self.before = [mask_of(some) for some in data.before]
         self.inputs, self.made = [mask_of(x) for x in data.inputs], [mask_of(x) for x in data.files_of]
         self.users = [mask_of(some) for some in data.users]
         self.clean = mask_of([k for k, clean in enumerate(data.clean) if clean])
         self.kept = mask_of([k for k, kept in enumerate(data.kept) if kept])
         self.away_first = mask_of([k for k, u in enumerate(data.maker) if u < 0 and data.clean[k]])
         self.cuts = [self._cuts_of(number) for number in range(1 + data.traffic)]
-
-    def _tree_edges(self) -> list[int]:
-        return [mask_of([self.data.maker[k] for k in files]) for files in self.data.inputs]
 
     def _cuts_of(self, number: int) -> list[tuple[int, int]]:
         """Return P - M, or H - M, above 0, and the op of each, largest first."""

@@ -28,6 +28,12 @@ LARGE: dict[str, dict[str, Any]] = {
     "taped-chain": {"l": 10**6},
     "randwire": {"n": 10**6},
     "skipchain": {"n": 10**6},
+    "fft": {"points": 2**16},
+    "matmul": {"rows": 1000, "columns": 1000, "inner": 1000},
+    "stencil": {"cells": 10**6, "steps": 10**6},
+    "lu": {"tiles": 200},
+    "cholesky": {"tiles": 200},
+    "attention": {"tiles": 500},
 }
 
 
@@ -55,6 +61,7 @@ def test_estimates_are_no_less_than_what_is_made(family: str, train: bool) -> No
     parameters = FAMILIES[family].parameters
     more: dict[str, dict[str, Any]] = {
         "harpoon": {"levels": 3, "branches": 5},
+        "fft": {"points": 64},
         "assembly": {"grid": "20x20x5", "leaf": 1},
         "llm": {"model": "deepseek-v2-lite", "experts": "ops", "layers": 4, "dp": 4, "zero": 3, "tp": 2},
     }

@@ -7,11 +7,13 @@ from types import ModuleType
 from typing import Any
 
 import lowtide as lt
-from lowtide.formulations.minio import cuts_cpsat, joint_cpsat, order_milp
-from lowtide.formulations.minio.data import MinIOData
+from lowtide.formulations.minio import cuts_cpsat, joint_cpsat, order_milp, steps_cpsat
+from lowtide.formulations.minio.data import MinIOData, graph_data
 from lowtide.solvers.minio.rules import tree_data
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
+from tests.oracles.brute_io import fewest_moved
 from tests.oracles.brute_minio import fewest_bytes
+from tests.solvers.minio.graphs import questions
 from tests.solvers.minio.trees import small_problems
 
 
@@ -113,8 +115,49 @@ def minio_cuts() -> list[tuple[Any, Verdict | None]]:
     return [(None, (least,)), (least + 1, (least,)), (least, (None,))]
 
 
+def fewest(problem: lt.MinIO, order: range | None = None) -> int | None:
+    return fewest_moved(
+        problem.graph,
+        problem.memory,
+        whole=problem.whole,
+        count=problem.count,
+        stored=problem.stored,
+        order=order,
+    )
+
+
+def graph_order(formulation: ModuleType, problem: lt.MinIO) -> Verdict:
+    """What the program of the reference order of a graph moves."""
+    data = graph_data(problem)
+    order = tuple(range(data.n))
+    built = formulation.build(data, order)
+    read = lambda value: formulation.decode(built, value)  # noqa: E731
+    context = solved(formulation, problem, built, read, lambda units: units * data.unit + data.fixed)
+    return context.incumbent, not problem.judge(context.answer).violations
+
+
+def graph_orders() -> list[tuple[Any, Verdict | None]]:
+    every = [problem for _, problem in questions(260, "order case") if problem.count == "traffic"]
+    tight = [x for x in every if order_milp.demands(graph_data(x), range(len(x.graph.ops)))]
+    return [(x, (fewest(x, range(len(x.graph.ops))), True)) for x in tight]
+
+
+def graph_steps(formulation: ModuleType, problem: lt.MinIO) -> Verdict:
+    data = graph_data(problem)
+    built = formulation.build(data)
+    read = lambda value: formulation.decode(built, value)  # noqa: E731
+    rest = data.fixed - data.first_reads
+    return verdict_of(solved(formulation, problem, built, read, lambda units: units * data.unit + rest))
+
+
+def step_problems() -> list[tuple[Any, Verdict | None]]:
+    return [(x, proved(fewest(x))) for _, x in questions(24, "steps case", n=6)]
+
+
 CASES = [
-    Case("minio order", order_milp, minio_orders, minio_order),
+    Case("minio order", order_milp, minio_orders, minio_order, (), (1,)),
+    Case("minio order of a graph", order_milp, graph_orders, graph_order, (), (1, 2)),
+    Case("minio steps", steps_cpsat, step_problems, graph_steps),
     Case("minio joint", joint_cpsat, minio_problems, minio_joint, (1, 4), (1, 3, 4)),
     Case("minio joint, parent first", joint_cpsat, minio_reversed, minio_parent_first, (), (2,)),
     Case("minio cuts", cuts_cpsat, minio_cuts, minio_cut),

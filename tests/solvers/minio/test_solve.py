@@ -152,10 +152,10 @@ def test_a_hint_that_does_not_fit_is_refused() -> None:
         lt.solve(problem, "furthest", hint=lt.Traversal((0, 1, 2, 3)))
 
 
-def test_shared_tensors_and_out_trees_are_refused() -> None:
+def test_shared_tensors_and_out_trees_are_refused_by_methods_of_trees() -> None:
     graph = lt.load("gen:outtree?n=9&data=op&seed=1")
     with pytest.raises(lt.UsageError, match="tree"):
-        lt.solve(lt.MinIO(graph, memory=10**6), "furthest")
+        lt.solve(lt.MinIO(graph, memory=10**6), "postorder")
 
 
 @pytest.mark.slow
