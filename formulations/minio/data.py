@@ -1,16 +1,17 @@
 r"""Graphs whose values pass through one memory, as numbers: what the models of `minio` share.
 
 Op v needs :math:`c_v` bytes while it runs: all values that it accesses, and its own memory. *File* k, of
-:math:`f_k` bytes, is a value: the content that op :math:`u_k` gives to a tensor, or that the tensor has at the
-beginning. Others read it; an op that changes the tensor reads one file and makes another one. The memory has M
-bytes. Between two accesses a file is *waiting*, in a *gap*; only then are any of its bytes out of the memory.
+:math:`f_k` bytes, is a value: the content that op :math:`u_k` gives to a tensor, or that the tensor has at
+the beginning. Others read it; an op that changes the tensor reads one file and makes another one. The memory
+has M bytes. Between two accesses a file is *waiting*, in a *gap*; only then are any of its bytes out of the
+memory.
 
 *Early is as good as late.* The number of bytes of a file that are out of the memory at some moment of a gap
-might as well be out from its beginning to its end: they are read back for the access anyway, and the memory is
-lower in between. So :math:`a_g \in [0, f_k]`, or :math:`\{0, f_k\}` for whole files, is all to know of gap
+might as well be out from its beginning to its end: they are read back for the access anyway, and the memory
+is lower in between. So :math:`a_g \in [0, f_k]`, or :math:`\{0, f_k\}` for whole files, is all to know of gap
 g. Which bytes does not matter, so that they are taken from the beginning of the file: what is written at all,
-:math:`w_k = \max_g a_g`, is written once. Let an order of the ops be given, :math:`W_v` the gaps that are open
-while v runs. The order can be executed iff
+:math:`w_k = \max_g a_g`, is written once. Let an order of the ops be given, :math:`W_v` the gaps that are
+open while v runs. The order can be executed iff
 
 .. math:: \sum_{g \in W_v} (f_{k(g)} - a_g) + c_v \le M \text{ for each op } v.
 
@@ -137,8 +138,8 @@ def graph_data(problem: MinIO) -> GraphData:
         for t in sorted(operands & current.keys()):
             if t not in op.reads:
                 raise UsageError(
-                    f"minio, op {i} {op.name!r}: found tensor {t} {graph.tensors[t].name!r} overwritten without "
-                    "being read, expected a tensor of its own for each value"
+                    f"minio, op {i} {op.name!r}: found tensor {t} {graph.tensors[t].name!r} overwritten "
+                    "without being read, expected a tensor of its own for each value"
                 )
             files[current[t]][2].append(i)
         for t in sorted(op.writes):
@@ -211,8 +212,8 @@ class MinIOData(GraphData):
         return reduce(gcd, (*self.size, *self.need, *(() if self.whole else (self.memory,)))) or 1
 
 
-class Gap(NamedTuple):
-    """A file waits while the ops at places `begin` to `end` - 1 of an order run, then it is read, or all ends."""
+class FileGap(NamedTuple):
+    """A file waits while the ops at places `begin` to `end` - 1 run; then it is read, or all ends."""
 
     file: int
     begin: int
@@ -220,8 +221,8 @@ class Gap(NamedTuple):
     read: bool
 
 
-def gaps_of(data: GraphData, order: Sequence[int]) -> list[Gap]:
-    """Return the gaps of all files in an order, file by file; those of clean initial ones from their first use.
+def gaps_of(data: GraphData, order: Sequence[int]) -> list[FileGap]:
+    """Return the gaps of all files in an order, file by file; those in the storage have none before a use.
 
     Examples
     --------
@@ -229,7 +230,7 @@ def gaps_of(data: GraphData, order: Sequence[int]) -> list[Gap]:
     ...     memory=8, whole=False, parent=(2, 2, -1), need=(4, 6, 8), maker=(0, 1), size=(4, 2), tensor=(0, 1)
     ... )
     >>> gaps_of(data, (0, 1, 2))
-    [Gap(file=0, begin=1, end=2, read=True), Gap(file=1, begin=2, end=2, read=True)]
+    [FileGap(file=0, begin=1, end=2, read=True), FileGap(file=1, begin=2, end=2, read=True)]
     """
     place = {v: step for step, v in enumerate(order)}
     listed = []
@@ -241,13 +242,13 @@ def gaps_of(data: GraphData, order: Sequence[int]) -> list[Gap]:
             ends.remove(first)
             begin = first[0] + 1
         for end, read in (*sorted(ends), *([(len(order), False)] if data.kept[k] else [])):
-            listed.append(Gap(k, begin, end, read))
+            listed.append(FileGap(k, begin, end, read))
             begin = end + 1
     return listed
 
 
 def evicted_at_once(
-    data: GraphData, order: Sequence[int], gaps: Sequence[Gap], away: Sequence[int]
+    data: GraphData, order: Sequence[int], gaps: Sequence[FileGap], away: Sequence[int]
 ) -> Traversal:
     """Return the traversal that evicts a bytes at the beginning of each gap in which a file waits at all."""
     return Traversal(

@@ -1,22 +1,24 @@
 r"""Least I/O of a given order: a covering program over steps, linear for divisible files.
 
 Data: see `data`, in units. With :math:`W_v` the gaps that are open while op v runs in the order, op v
-*demands* :math:`D_v = \sum_{g \in W_v} f_{k(g)} + c_v - M`. A gap *costs* one for each unit that is read at its
-end, if reads count, and one for each unit that is written, which gaps of a file share. Gaps that cost nothing, of
-clean files if reads do not count, are not among these: their files are evicted.
+*demands* :math:`D_v = \sum_{g \in W_v} f_{k(g)} + c_v - M`. A gap *costs* one for each unit that is read at
+its end, if reads count, and one for each unit that is written, which gaps of a file share. Gaps that cost
+nothing, of clean files if reads do not count, are not among these: their files are evicted.
 
 Variables. :math:`a_g \in [0, f_{k(g)}]`: units that are out of the memory in gap g; for whole files
-:math:`a_g = f z_g` with :math:`z_g \in \{0, 1\}`. If reads do not count, the gaps of a file have one variable:
-what is written once is out of all. Else :math:`w_k`, alike: units of a file with several gaps that are written.
+:math:`a_g = f z_g` with :math:`z_g \in \{0, 1\}`. If reads do not count, the gaps of a file have one
+variable: what is written once is out of all. Else :math:`w_k`, alike: units of a file with several gaps that
+are written.
 
 Objective. Minimize the costs, :math:`\sum_g a_g` in trees, subject to
 
 1. :math:`\sum_{g \in W_v} a_g \ge D_v` for each op v with :math:`D_v > 0`;
 2. :math:`w_k \ge a_g` for each gap g of a file k with several gaps that is not clean, if reads count.
 
-Where each file that must be written has one gap, the columns of (1) have consecutive ones: for divisible files the
-matrix is totally unimodular and vertices are integral. Where it has several, the linear program may have
-fractions of a byte, and :math:`w` is an integer. For whole files (1) are knapsacks, and the problem is NP-hard.
+Where each file that must be written has one gap, the columns of (1) have consecutive ones: for divisible
+files the matrix is totally unimodular and vertices are integral. Where it has several, the linear program may
+have fractions of a byte, and :math:`w` is an integer. For whole files (1) are knapsacks, and the problem is
+NP-hard.
 
 Source: ours, for the model of M. Jacquelin, L. Marchal, Y. Robert, B. Uçar, "On optimal tree traversals for
 sparse matrix factorization", IPDPS 2011.
@@ -31,7 +33,7 @@ from typing import Any
 from ...models.problems.minio import Traversal
 from ..model import MILP_BYTES, ModelSize
 from ..pyomo_terms import linear, silent_pyomo
-from .data import Gap, GraphData, evicted_at_once, gaps_of
+from .data import FileGap, GraphData, evicted_at_once, gaps_of
 
 ENGINE = "milp"
 BYTES_PER_TERM = MILP_BYTES
@@ -52,7 +54,7 @@ class OrderModel:
     model: Any
     data: GraphData
     order: Sequence[int]
-    gaps: Sequence[Gap]
+    gaps: Sequence[FileGap]
     demands: Sequence[Demand]
     variables: dict[int, Any]
 
@@ -90,7 +92,7 @@ def demands(data: GraphData, order: Sequence[int]) -> list[Demand]:
     return listed
 
 
-def _free(data: GraphData, gap: Gap) -> bool:
+def _free(data: GraphData, gap: FileGap) -> bool:
     """Return whether a gap costs nothing."""
     return data.clean[gap.file] and not (data.traffic and gap.read)
 
@@ -106,38 +108,42 @@ def build(data: GraphData, order: Sequence[int]) -> OrderModel:
     """Return the model of an order; its objective is in units, `GraphData.fixed` left out."""
     import pyomo.environ as pyo
 
-    unit, rows, gaps = data.unit, demands(data, order), gaps_of(data, order)
+    rows, gaps = demands(data, order), gaps_of(data, order)
     used = sorted({g for demand in rows for g in demand.gaps})
-    of_file: dict[int, list[int]] = {}
-    for g in used:
-        of_file.setdefault(gaps[g].file, []).append(g)
+    of_file = _gaps_of_files(gaps, used)
     shared = {k for k, some in of_file.items() if len(some) > 1 and not data.clean[k]}
-    first = {g: of_file[gaps[g].file][0] if gaps[g].file in shared and not data.traffic else g for g in used}
+    first = {g: g if data.traffic or gaps[g].file not in shared else of_file[gaps[g].file][0] for g in used}
     own = sorted(set(first.values()))
-    weight = {g: data.size[gaps[g].file] // unit if data.whole else 1 for g in own}
+    weight = {g: data.size[gaps[g].file] // data.unit if data.whole else 1 for g in used}
     with silent_pyomo():
         model = pyo.ConcreteModel()
         model.z = _variables(data, own, gaps, set() if data.traffic else shared)
-        variables = {g: model.z[first[g]] for g in used}
         model.rows = pyo.ConstraintList()
         for demand in rows:
             some = list(dict.fromkeys(first[g] for g in demand.gaps))
             body = linear([model.z[g] for g in some], [weight[g] for g in some])
-            model.rows.add((-(-demand.nbytes // unit), body, None))  # (1)
-        costs = {g: _cost(data, gaps[g], shared) for g in own}
-        terms = [(model.z[g], cost * weight[g]) for g, cost in costs.items() if cost]
-        if data.traffic and shared:
-            several = {of_file[k][0]: k for k in sorted(shared)}
-            model.w = _variables(data, list(several), gaps, shared)
-            for g, k in several.items():
-                for other in of_file[k]:
-                    model.rows.add(model.w[g] >= model.z[other])  # (2)
-                terms.append((model.w[g], weight[g]))
-        model.objective = pyo.Objective(expr=linear(*map(list, zip(*terms, strict=True))))
+            model.rows.add((-(-demand.nbytes // data.unit), body, None))  # (1)
+        terms = [(model.z[g], _cost(data, gaps[g], shared) * weight[g]) for g in own]
+        if data.traffic:
+            model.w = _variables(data, [of_file[k][0] for k in sorted(shared)], gaps, shared)
+            for k in sorted(shared):
+                w = model.w[of_file[k][0]]
+                for g in of_file[k]:
+                    model.rows.add(w >= model.z[g])  # (2)
+                terms.append((w, weight[of_file[k][0]]))
+        model.objective = pyo.Objective(expr=linear([x for x, _ in terms], [cost for _, cost in terms]))
+    variables = {g: model.z[first[g]] for g in used}
     return OrderModel(model=model, data=data, order=order, gaps=gaps, demands=rows, variables=variables)
 
 
-def _variables(data: GraphData, numbers: Sequence[int], gaps: Sequence[Gap], integers: set[int]) -> Any:
+def _gaps_of_files(gaps: Sequence[FileGap], used: Sequence[int]) -> dict[int, list[int]]:
+    of_file: dict[int, list[int]] = {}
+    for g in used:
+        of_file.setdefault(gaps[g].file, []).append(g)
+    return of_file
+
+
+def _variables(data: GraphData, numbers: Sequence[int], gaps: Sequence[FileGap], integers: set[int]) -> Any:
     """Return a variable for each gap in units, or binary; those of some files are integers."""
     import pyomo.environ as pyo
 
@@ -150,7 +156,7 @@ def _variables(data: GraphData, numbers: Sequence[int], gaps: Sequence[Gap], int
     )
 
 
-def _cost(data: GraphData, gap: Gap, shared: set[int]) -> int:
+def _cost(data: GraphData, gap: FileGap, shared: set[int]) -> int:
     """Return what a unit of the variable of a gap costs."""
     writes = not data.clean[gap.file] and not (data.traffic and gap.file in shared)
     return writes + (data.traffic and gap.read)

@@ -3,10 +3,11 @@ r"""Least I/O of any graph over all orders, time-indexed, in CP-SAT: order and m
 Data: see `data`, in units: n ops with :math:`c_v`, files with :math:`f_k`, makers :math:`u_k` and users. Op v
 *runs* at step t, :math:`q_{vt} = e_{v,t+1} - e_{vt}`.
 
-Variables. :math:`e_{vt} \in \{0, 1\}`, t = 0, ..., n: whether v is among the first t ops; 0 up to the number of ops
-that must run before it, 1 from n less that of those after it. :math:`r_{kt} \in [0, f_k]`: units of file k in the
-memory while step t runs. :math:`w_k \in [0, f_k]`: units of file k that are written, if it is not clean.
-:math:`l_{kt} \in [0, f_k]`: units that are read for step t, if reads count. Of whole files all three are 0 or f.
+Variables. :math:`e_{vt} \in \{0, 1\}`, t = 0, ..., n: whether v is among the first t ops; 0 up to the number
+of ops that must run before it, 1 from n less that of those after it. :math:`r_{kt} \in [0, f_k]`: units of
+file k in the memory while step t runs. :math:`w_k \in [0, f_k]`: units of file k that are written, if it is
+not clean. :math:`l_{kt} \in [0, f_k]`: units that are read for step t, if reads count. Of whole files all
+three are 0 or f.
 
 Objective. Minimize :math:`\sum_k w_k + \sum_{k,t} l_{kt}` subject to
 
@@ -14,16 +15,16 @@ Objective. Minimize :math:`\sum_k w_k + \sum_{k,t} l_{kt}` subject to
 2. :math:`e_{v,t+1} \le e_{ut}` for each u before v;
 3. :math:`r_{kt} \ge f_k q_{vt}` for the maker and each user v of file k;
 4. :math:`\sum_k r_{kt} + \sum_v q_{vt} (c_v - \sum_{k \text{ of } v} f_k) \le M` at each step;
-5. :math:`w_k \ge f_k (e_{u_k t} - e_{v,t+1}) - r_{kt}` for each user v of a file that is not clean, and without the
-   term of v if it is kept; :math:`e_{u_k t} = 1` for initial ones;
-6. :math:`l_{kt} \ge r_{kt} - r_{k,t-1} - f_k q_{u_k t}`; before the first step r is f of an initial file, 0 if it is
-   clean.
+5. :math:`w_k \ge f_k (e_{u_k t} - e_{v,t+1}) - r_{kt}` for each user v of a file that is not clean, and
+   without the term of v if it is kept; :math:`e_{u_k t} = 1` for initial ones;
+6. :math:`l_{kt} \ge r_{kt} - r_{k,t-1} - f_k q_{u_k t}`; before the first step r is f of an initial file, 0
+   if it is clean.
 
-5 and 6 speak of numbers of bytes only: bytes leave the memory from the beginning of a file on, so that those out of
-it at one step are among those out of it at another, or the other way round (`data`).
+5 and 6 speak of numbers of bytes only: bytes leave the memory from the beginning of a file on, so that those
+out of it at one step are among those out of it at another, or the other way round (`data`).
 
-Source: ours; the steps are those of the integer programs of red-blue pebbling and of Checkmate (Jain et al., MLSys
-2020), for divisible files and with c.
+Source: ours; the steps are those of the integer programs of red-blue pebbling and of Checkmate (Jain et al.,
+MLSys 2020), for divisible files and with c.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ BYTES_PER_TERM = CPSAT_BYTES
 
 
 @dataclass(kw_only=True)
-class StepsModel:
+class MinIOSteps:
     """The CP-SAT model and what its variables mean; of whole files r, w and l are binary."""
 
     model: Any
@@ -73,7 +74,7 @@ def size(data: GraphData) -> ModelSize:
     )
 
 
-def build(data: GraphData, bound: int = 0, order: Sequence[int] | None = None) -> StepsModel:
+def build(data: GraphData, bound: int = 0, order: Sequence[int] | None = None) -> MinIOSteps:
     """Return the model; its objective is in units, what is fixed but first reads left out.
 
     Parameters
@@ -89,7 +90,7 @@ def build(data: GraphData, bound: int = 0, order: Sequence[int] | None = None) -
 
     model = cp_model.CpModel()
     model.name = "minio steps"
-    built = StepsModel(model=model, data=data)
+    built = MinIOSteps(model=model, data=data)
     _variables(built)
     for constrain in (_orders, _precedence, _operands, _memory, _written, _read):
         constrain(built)
@@ -104,7 +105,7 @@ def build(data: GraphData, bound: int = 0, order: Sequence[int] | None = None) -
     return built
 
 
-def _variables(built: StepsModel) -> None:
+def _variables(built: MinIOSteps) -> None:
     model, data, n = built.model, built.data, built.data.n
     before = [set[int]() for _ in range(n)]
     after = [0] * n
@@ -123,7 +124,7 @@ def _variables(built: StepsModel) -> None:
             built.read.append([model.new_int_var(0, built.most(k), f"l{k}_{t}") for t in range(n)])
 
 
-def _orders(built: StepsModel) -> None:
+def _orders(built: MinIOSteps) -> None:
     """Constraint 1."""
     for row in built.executed:
         for t in range(built.data.n):
@@ -132,7 +133,7 @@ def _orders(built: StepsModel) -> None:
         built.model.add(sum(row[t] for row in built.executed) == t)
 
 
-def _precedence(built: StepsModel) -> None:
+def _precedence(built: MinIOSteps) -> None:
     """Constraint 2."""
     for v, some in enumerate(built.data.before):
         for u in some:
@@ -140,7 +141,7 @@ def _precedence(built: StepsModel) -> None:
                 built.model.add(built.executed[v][t + 1] <= built.executed[u][t])
 
 
-def _operands(built: StepsModel) -> None:
+def _operands(built: MinIOSteps) -> None:
     """Constraint 3."""
     data = built.data
     for v in range(data.n):
@@ -149,7 +150,7 @@ def _operands(built: StepsModel) -> None:
                 built.model.add(built.inside[k][t] >= built.most(k) * built.run(v, t))
 
 
-def _memory(built: StepsModel) -> None:
+def _memory(built: MinIOSteps) -> None:
     """Constraint 4."""
     data = built.data
     own = [
@@ -162,7 +163,7 @@ def _memory(built: StepsModel) -> None:
         built.model.add(files + ops <= data.memory // data.unit)
 
 
-def _written(built: StepsModel) -> None:
+def _written(built: MinIOSteps) -> None:
     """Constraint 5."""
     data = built.data
     for k, w in built.written.items():
@@ -173,7 +174,7 @@ def _written(built: StepsModel) -> None:
                 built.model.add(w >= most * (made - used) - built.inside[k][t])
 
 
-def _read(built: StepsModel) -> None:
+def _read(built: MinIOSteps) -> None:
     """Constraint 6."""
     data = built.data
     for k, row in enumerate(built.read):
@@ -184,7 +185,7 @@ def _read(built: StepsModel) -> None:
             built.model.add(row[t] >= built.inside[k][t] - before - most * made)
 
 
-def decode(built: StepsModel, value: Callable[[Any], int]) -> Traversal:
+def decode(built: MinIOSteps, value: Callable[[Any], int]) -> Traversal:
     """Return the traversal of a solution: of each gap the most units that are out of the memory."""
     data = built.data
     order = sorted(range(data.n), key=lambda v: -sum(value(e) for e in built.executed[v]))

@@ -298,7 +298,9 @@ FAMILIES: dict[str, Family] = {
         tiles=Parameter(4, "blocks of rows", least=1, most=500),
         rows=Parameter(64, "rows of a block", least=1, most=_MOST),
         dim=Parameter(64, "numbers of a row", least=1, most=_MOST),
-        form=Parameter("flash", "flash: both products in one op; eager: scores in between", choices=("flash", "eager")),
+        form=Parameter(
+            "flash", "flash: both products in one op; eager: scores in between", choices=("flash", "eager")
+        ),
         nbytes=Parameter(2, "bytes of a number", least=1, most=16),
     ),
     "backprop-chain": _task_family(

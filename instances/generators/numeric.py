@@ -1,7 +1,7 @@
 """Graphs of numeric algorithms, value by value or tile by tile: those of which I/O bounds are known.
 
-Inputs are initial, results final. With ``stored`` and ``count=traffic``, problem `minio` on the graphs of single
-values is the red-blue pebble game of J.-W. Hong and H. T. Kung (STOC 1981), each op run once.
+Inputs are initial, results final. With ``stored`` and ``count=traffic``, problem `minio` on the graphs of
+single values is the red-blue pebble game of J.-W. Hong and H. T. Kung (STOC 1981), each op run once.
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ def cholesky(tiles: int, nbytes: int) -> Graph:
 
 
 def attention(tiles: int, rows: int, dim: int, form: str, nbytes: int) -> Graph:
-    """Return attention of blocks of queries with all blocks of keys and values, which have rows of dim numbers.
+    """Return attention of blocks of queries with all those of keys and values, of rows of dim numbers each.
 
-    ``eager``: scores, the maximum and sum of each row of them, then weighted sums, added up in place. ``flash``: a
-    block of queries and one of keys at once, with the maximum and sum so far.
+    ``eager``: scores, the maximum and sum of each row of them, then weighted sums, added up in place.
+    ``flash``: a block of queries and one of keys at once, with the maximum and sum so far.
 
     Examples
     --------

@@ -38,13 +38,11 @@ class Traversal:
     evictions: tuple[Eviction, ...] = ()
 
 
-def lower_traversal(
-    graph: Graph, traversal: Traversal, machine: Machine, *, stored: bool = False
-) -> Plan:
+def lower_traversal(graph: Graph, traversal: Traversal, machine: Machine, *, stored: bool = False) -> Plan:
     """Return the plan of a traversal; whether it fits is for the verifier.
 
-    Bytes of a tensor are evicted from its beginning on. If `stored`, initial tensors start in the storage, and
-    final ones go there, as far as they are not there yet, when the last op that accesses them ends.
+    Bytes of a tensor are evicted from its beginning on. If `stored`, initial tensors start in the storage,
+    and final ones go there, as far as they are not there yet, when the last op that accesses them ends.
 
     Raises
     ------

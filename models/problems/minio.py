@@ -38,8 +38,8 @@ class MinIO(Problem):
 
     Each op runs once, with all that it accesses in the memory. In between, bytes may be written to the
     storage, released, and read back, as often as needed: a value that was written stays in the storage until
-    an op changes it. The objective is the number of bytes written, or of those written and those read; initial
-    tensors start in the memory, final ones may end in either.
+    an op changes it. The objective is the number of bytes written, or of those written and those read;
+    initial tensors start in the memory, final ones may end in either.
 
     Parameters
     ----------
@@ -92,7 +92,9 @@ class MinIO(Problem):
         check_flag(self.whole, "minio, whole")
         check_flag(self.stored, "minio, stored")
         if self.count not in COUNTS:
-            raise InstanceError(f"minio, count: found {shown(self.count)}, expected one of {', '.join(COUNTS)}")
+            raise InstanceError(
+                f"minio, count: found {shown(self.count)}, expected one of {', '.join(COUNTS)}"
+            )
         check_type(self.source, (str, type(None)), "minio, source", "a str or None")
         where = f"minio, graph {self.graph.name!r}"
         if not self.graph.ops:
@@ -159,7 +161,7 @@ class MinIO(Problem):
         return sum(map(sum, self.moved(answer)))
 
     def moved(self, answer: Plan) -> list[list[int]]:
-        """Return by tensor the bytes that are copied to the storage; with ``count="traffic"``, those from it."""
+        """Return by tensor the bytes copied to the storage, and with ``count="traffic"`` those from it."""
         by_target = {tier: [0] * len(self.graph.tensors) for tier in (STORAGE, MEMORY)}
         for c in answer.copies:
             size = self.graph.tensors[c.tensor].nbytes
@@ -201,9 +203,7 @@ class MinIO(Problem):
         objective = verdict.traffic.get((MEMORY, STORAGE), 0)
         if self.count == "traffic":
             objective += verdict.traffic.get((STORAGE, MEMORY), 0)
-        return Judgement(
-            objective=objective if verdict.valid else None, verification=verdict, plan=answer
-        )
+        return Judgement(objective=objective if verdict.valid else None, verification=verdict, plan=answer)
 
     def facts(self, judgement: Judgement) -> list[Fact]:
         """Return the most bytes in memory and storage at a time."""

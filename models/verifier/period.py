@@ -23,7 +23,7 @@ def contents(case: Case, memory: Memory, last: bool) -> Contents:
 
 
 def judge_final(case: Case, memory: Memory, time: int, tiers: Sequence[str] | None = None) -> None:
-    """Rule ``final``: every byte of a final tensor is in some tier, or one of `tiers`, in the last version."""
+    """Rule ``final``: every byte of a final tensor is in a tier, or one of `tiers`, in the last version."""
     among = [k for k, name in enumerate(case.tiers) if tiers is None or name in tiers]
     where = "somewhere" if tiers is None else f"in {' or '.join(tiers)}"
     for t, tensor in enumerate(case.graph.tensors):

@@ -1,12 +1,12 @@
 """`auto` for `minio`, in turns (`lowtide.solvers.portfolio`).
 
-Trees: bounds by least peaks of subtrees, every order with every rule, and cuts. Cuts begin with those that prove
-the bounds, which are computed once, and end only when bound and incumbent meet, so large trees have them too, for
-as long as there is time.
+Trees: bounds by least peaks of subtrees, every order with every rule, and cuts. Cuts begin with those that
+prove the bounds, which are computed once, and end only when bound and incumbent meet, so large trees have
+them too, for as long as there is time.
 
-Other graphs, and where more than writes count: greedy orders of `peak` with every rule; the least peak, whose bound
-is one here and whose orders the rules take; local search over orders; of whole tensors best-first search over
-states; CP-SAT over steps.
+Other graphs, and where more than writes count: greedy orders of `peak` with every rule; the least peak, whose
+bound is one here and whose orders the rules take; local search over orders; of whole tensors best-first
+search over states; CP-SAT over steps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_STEPS = 150
 """Largest number of ops of which the model over steps is built: its terms are their third power and more."""
 
 TERMS_PER_SECOND = 10_000
-"""Terms of the model over steps for each second until it has an answer; measured on layered graphs of 20 to 60 ops."""
+"""Terms of the model over steps for each second until it has an answer, on layered graphs of 30 ops."""
 
 
 def solve_auto(problem: MinIO, context: Context) -> Outcome:

@@ -23,16 +23,17 @@ Each rule is applied again until d <= 0; where it finds no file, `furthest` take
 files or sets the first one in the list is taken. All but `furthest` move whole files.
 
 **Theorem.** For divisible files and a given order `furthest` moves the fewest bytes if all gaps cost the same
-for each byte and share nothing: in trees, and wherever reads count and each file begins in the storage, or each
-one has a single reader and none is kept to the end. By `lowtide.formulations.minio.data`, :math:`a_g` bytes out of
-the memory cover gap g, and each step has a demand that the gaps over it must cover, at least. Take an optimal a
-that agrees with `furthest` up to a step, and let the step's rule evict a byte in gap g where a has one in gap h in
-its place, which is open at this step too and ends no later. Before this step all demands are covered by what both
-have, and from it on g covers each step that h does; so to exchange them keeps a optimal.
+for each byte and share nothing: in trees, and wherever reads count and each file begins in the storage, or
+each one has a single reader and none is kept to the end. By `lowtide.formulations.minio.data`, :math:`a_g`
+bytes out of the memory cover gap g, and each step has a demand that the gaps over it must cover, at least.
+Take an optimal a that agrees with `furthest` up to a step, and let the step's rule evict a byte in gap g
+where a has one in gap h in its place, which is open at this step too and ends no later. Before this step all
+demands are covered by what both have, and from it on g covers each step that h does; so to exchange them
+keeps a optimal.
 
 Where files have several readers, a write is shared by all later gaps: the linear program of
-`lowtide.formulations.minio.order_milp` then moves fewer bytes on some orders. With *clean first*, files that the
-storage has are listed before all others.
+`lowtide.formulations.minio.order_milp` then moves fewer bytes on some orders. With *clean first*, files that
+the storage has are listed before all others.
 
 Sources: the rules are those of M. Jacquelin, L. Marchal, Y. Robert, B. Uçar, "On optimal tree traversals for
 sparse matrix factorization", IPDPS 2011, section on I/O, written from a summary of it; what ties and an empty
@@ -166,7 +167,9 @@ def evicted(
 class _Waiting:
     """The files that wait at a moment: the furthest comes last in `keys`."""
 
-    def __init__(self, data: GraphData, order: Sequence[int], sizes: Sequence[int], clean_first: bool) -> None:
+    def __init__(
+        self, data: GraphData, order: Sequence[int], sizes: Sequence[int], clean_first: bool
+    ) -> None:
         self.data, self.full, self.clean_first = data, sizes, clean_first
         place = {v: step for step, v in enumerate(order)}
         end = len(order)

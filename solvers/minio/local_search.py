@@ -1,11 +1,12 @@
-r"""Method `local-search` of `minio`: annealing over the orders of any graph, each with what `furthest` evicts.
+r"""Method `local-search` of `minio`: annealing over orders of any graph, each with what `furthest` evicts.
 
-A move takes an op out of the order, with a share of the ops that follow it in one piece, and puts it at another
-place between the last op that must run before it and the first one that must run after it. It is taken if it moves
-no more bytes, or with probability :math:`\exp(-\delta / T)` for :math:`\delta` bytes more. Runs begin with the best
-order and :math:`T` the mean size of a file times a factor between `COOLEST` and `WARMEST`, and end at a `COOLING`-th
-of that. What is evicted is chosen anew for each order (`lowtide.solvers.minio.evictions`, both sequences), which is
-exact for divisible files where gaps share nothing.
+A move takes an op out of the order, with a share of the ops that follow it in one piece, and puts it at
+another place between the last op that must run before it and the first one that must run after it. It is
+taken if it moves no more bytes, or with probability :math:`\exp(-\delta / T)` for :math:`\delta` bytes more.
+Runs begin with the best order and :math:`T` the mean size of a file times a factor between `COOLEST` and
+`WARMEST`, and end at a `COOLING`-th of that. What is evicted is chosen anew for each order
+(`lowtide.solvers.minio.evictions`, both sequences), which is exact for divisible files where gaps share
+nothing.
 
 Source: S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi, Science 220, 1983; the moves are ours.
 """
@@ -27,7 +28,7 @@ MOVES = 200
 """Moves of a run for each op; a run of 30 ops takes about a second."""
 
 COOLEST, WARMEST, COOLING = 0.02, 1.0, 50.0
-"""First temperatures in mean sizes of files, drawn anew for each run; the last one is the first over `COOLING`."""
+"""First temperatures of runs in mean sizes of files, drawn by chance; the last one is that over `COOLING`."""
 
 
 def solve_local_search(problem: MinIO, context: Context) -> Outcome:
@@ -84,7 +85,10 @@ def _neighbour(
     begin = rng.randrange(n)
     end = min(n, begin + 1 + int(rng.expovariate(1.0)))
     piece = order[begin:end]
-    needed, following = set[int]().union(*(before[v] for v in piece)), set[int]().union(*(after[v] for v in piece))
+    needed, following = (
+        set[int]().union(*(before[v] for v in piece)),
+        set[int]().union(*(after[v] for v in piece)),
+    )
     low, high = begin, end
     while low and order[low - 1] not in needed:
         low -= 1

@@ -12,8 +12,8 @@ _ORDERS = ("suited", "reference", *_OF_TREES, "greedy", "least-peak")
 _ORDER = Option(
     "order",
     "suited",
-    f"reference; of trees {', '.join(_OF_TREES)}; of other graphs greedy, least-peak; suited: postorder-io or "
-    "least-peak",
+    f"reference; of trees {', '.join(_OF_TREES)}; of other graphs greedy, least-peak; suited: "
+    "postorder-io or least-peak",
     choices=_ORDERS,
 )
 

@@ -5,22 +5,22 @@ Let :math:`P(G)` be the least peak of all orders of graph G, M the memory.
 **Writes.** Every traversal writes at least :math:`P(G) - M` bytes of files that are not clean, G being the
 graph without what clean files hold while they wait.
 
-*Proof.* Without I/O the order of the traversal needs at least P(G) while some op runs, with it at most M. So at
-least :math:`P(G) - M` bytes of the files that wait there and that G counts are out of the memory, each of which is
-used later or kept: it is in the storage, and as its file is not clean, a write brought it there that `fixed` does
-not count. Bytes of a file are written at most once each, those of different files are different.
+*Proof.* Without I/O the order of the traversal needs at least P(G) while some op runs, with it at most M. So
+at least :math:`P(G) - M` bytes of the files that wait there and that G counts are out of the memory, each of
+which is used later or kept: it is in the storage, and as its file is not clean, a write brought it there that
+`fixed` does not count. Bytes of a file are written at most once each, those of different files are different.
 
-**Reads.** Every traversal reads at least :math:`P(H) - M` bytes of files that do not begin in the storage, H being
-the graph without what these hold while they wait, and without what is only kept.
+**Reads.** Every traversal reads at least :math:`P(H) - M` bytes of files that do not begin in the storage, H
+being the graph without what these hold while they wait, and without what is only kept.
 
-*Proof.* As before; every byte that is out is used later, so that it is read. First reads of files that begin in the
-storage are not among these, and add up with them.
+*Proof.* As before; every byte that is out is used later, so that it is read. First reads of files that begin
+in the storage are not among these, and add up with them.
 
-Both are *wavefront* bounds (V. Elango, F. Rastello, L.-N. Pouchet, J. Ramanujam, P. Sadayappan, SPAA 2014: the
-largest of the minimum cuts around single ops in the place of P, which is at least that), and 0 only if some order
-fits into the memory. *Compulsory* bytes are `GraphData.fixed`: what begins in the storage and is used must be read
-once, what must end there and does not begin there must be written once; they add up with the bytes above, which
-leave them out. If writes alone count, so does the first theorem.
+Both are *wavefront* bounds (V. Elango, F. Rastello, L.-N. Pouchet, J. Ramanujam, P. Sadayappan, SPAA 2014:
+the largest of the minimum cuts around single ops in the place of P, which is at least that), and 0 only if
+some order fits into the memory. *Compulsory* bytes are `GraphData.fixed`: what begins in the storage and is
+used must be read once, what must end there and does not begin there must be written once; they add up with
+the bytes above, which leave them out. If writes alone count, so does the first theorem.
 
 To leave a file out means: its tensor is not live between ops, each op that accesses it holds it as workspace.
 """
@@ -57,7 +57,7 @@ def counted_graphs(data: GraphData) -> tuple[Graph, Graph]:
 
 
 def _counted(data: GraphData, left_out: Sequence[bool], final: Sequence[bool]) -> Graph:
-    """Return the graph of the files that are not left out; those of one tensor that follow each other are one."""
+    """Return the graph of the files that are not left out; changes of a tensor keep it."""
     tensors: list[Tensor] = []
     tensor_of: dict[int, int] = {}
     version: dict[int, int] = {}
@@ -76,7 +76,8 @@ def _counted(data: GraphData, left_out: Sequence[bool], final: Sequence[bool]) -
     ops = []
     for i, need in enumerate(data.need):
         reads, writes = (
-            sorted({tensor_of[k] for k in files if k in tensor_of}) for files in (data.inputs[i], data.files_of[i])
+            sorted({tensor_of[k] for k in files if k in tensor_of})
+            for files in (data.inputs[i], data.files_of[i])
         )
         held = sum(tensors[t].nbytes for t in {*reads, *writes})
         after = data.before[i]

@@ -1,8 +1,9 @@
 """Methods of `minio` that evict by a rule, in a given order; and what all methods of it begin with.
 
 Option ``order``: of trees ``postorder-io`` (default), ``postorder``, ``liu``, ``rec-expand`` or
-``full-rec-expand``, see `lowtide.solvers.minio.orders`; of other graphs ``least-peak`` (default), what `auto` of
-`peak` finds in half of the time, or ``greedy``, the greedy order of `peak` with the least peak; ``reference``.
+``full-rec-expand``, see `lowtide.solvers.minio.orders`; of other graphs ``least-peak`` (default), what `auto`
+of `peak` finds in half of the time, or ``greedy``, the greedy order of `peak` with the least peak;
+``reference``.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def is_tree(problem: MinIO) -> bool:
 
 
 def values_of(problem: MinIO, context: Context) -> GraphData:
-    """Return the numbers of a tree or of any graph (computed once, kept with the problem), after raising the bound.
+    """Return the numbers of a tree or of any graph (computed once, kept), after raising the bound.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def values_of(problem: MinIO, context: Context) -> GraphData:
 
 
 def begin(problem: MinIO, context: Context) -> Begun:
-    """Return what methods of trees begin with (computed once, kept with the problem), after raising the bound."""
+    """Return what methods of trees begin with (computed once, kept), after raising the bound."""
     begun: Begun | None = problem.__dict__.get("_begun")
     if begun is None:
         data = tree_data(problem, context.method)

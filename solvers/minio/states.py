@@ -1,27 +1,28 @@
 r"""Method `states`: best-first search over what has run, what is out of the memory and what the storage has.
 
-Whole files, see `lowtide.formulations.minio.data`. A state is a set D of executed ops, a set A of files that exist
-and are out of the memory, and a set S of files that are not clean and that the storage has. Running a ready op
-reads its files in A, and evicts, if there is no room, files that wait: sets of them that are enough, of which no
-part is. The search takes the state with the least sum of what it moved and of a bound on the rest (A*).
+Whole files, see `lowtide.formulations.minio.data`. A state is a set D of executed ops, a set A of files that
+exist and are out of the memory, and a set S of files that are not clean and that the storage has. Running a
+ready op reads its files in A, and evicts, if there is no room, files that wait: sets of them that are enough,
+of which no part is. The search takes the state with the least sum of what it moved and of a bound on the rest
+(A*).
 
 *No optimum is lost.* A file that is read before an op needs it might as well be read for the op; one that is
 evicted before there is no room, then. Of a set with a part that is enough, the rest might as well be evicted
-later. So evictions and reads at runs alone suffice. If only writes count, what is in S, and what is clean, costs
-nothing any more, so that it always waits outside.
+later. So evictions and reads at runs alone suffice. If only writes count, what is in S, and what is clean,
+costs nothing any more, so that it always waits outside.
 
 *Bound on the rest.* Let :math:`P_v` be the least memory of graph G of `peaks` while op v runs, and
-:math:`H_v` that of H (one minimum cut each). Some op v that has not run yet will run with :math:`P_v - M` bytes of
-files that G counts in the storage, of which the bytes of S were written before: the rest is still to be written.
-And it leaves :math:`H_v - M` bytes to read again of files that H counts, at least those that are in A now and are
-used again; what A has besides of files that begin in the storage is read, too.
+:math:`H_v` that of H (one minimum cut each). Some op v that has not run yet will run with :math:`P_v - M`
+bytes of files that G counts in the storage, of which the bytes of S were written before: the rest is still to
+be written. And it leaves :math:`H_v - M` bytes to read again of files that H counts, at least those that are
+in A now and are used again; what A has besides of files that begin in the storage is read, too.
 
 .. math:: h = \max(0, \max_v P_v - M - |S|) + \max(|A_H|, \max_v H_v - M) + |A \setminus A_H|,
 
 the last two terms if reads count. States with the same D, A and S are kept once, with the fewest bytes.
 
-Source: P. E. Hart, N. J. Nilsson, B. Raphael, IEEE Transactions on Systems Science and Cybernetics 4, 1968; the
-states are those of Hong and Kung's pebbles (STOC 1981), each op run once.
+Source: P. E. Hart, N. J. Nilsson, B. Raphael, IEEE Transactions on Systems Science and Cybernetics 4, 1968;
+the states are those of Hong and Kung's pebbles (STOC 1981), each op run once.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ KIND = "states"
 """The kind of the bound."""
 
 
-class State(NamedTuple):
+class PebbleState(NamedTuple):
     """D, A and S, as sets of bits."""
 
     done: int
@@ -118,13 +119,15 @@ class _Search:
             files ^= low
         return total
 
-    def bound(self, state: State) -> int:
+    def bound(self, state: PebbleState) -> int:
         """Return h."""
         most = [next((x for x, v in cuts if not state.done >> v & 1), 0) for cuts in self.cuts]
         rest = max(0, most[0] - self.bytes_of(state.saved))
         if self.data.traffic:
             again = self._used_again(state.away, state.done)
-            rest += max(self.bytes_of(again & ~self.away_first), most[1]) + self.bytes_of(again & self.away_first)
+            rest += max(self.bytes_of(again & ~self.away_first), most[1]) + self.bytes_of(
+                again & self.away_first
+            )
         return rest
 
     def _used_again(self, files: int, done: int) -> int:
@@ -137,9 +140,9 @@ class _Search:
         """Search."""
         context, data = self.context, self.data
         fixed = data.fixed - data.first_reads
-        start = State(0, self.away_first, 0)
-        moved: dict[State, int] = {start: fixed}
-        origin: dict[State, tuple[State, int, int]] = {}
+        start = PebbleState(0, self.away_first, 0)
+        moved: dict[PebbleState, int] = {start: fixed}
+        origin: dict[PebbleState, tuple[PebbleState, int, int]] = {}
         heap = [(fixed + self.bound(start), 0, 0, start)]
         number = 0
         while heap:
@@ -169,7 +172,7 @@ class _Search:
             context.raise_bound(context.incumbent, kind=KIND)
         return Outcome(detail=f"{len(moved):,} states")
 
-    def _steps(self, state: State) -> Iterator[tuple[int, int, State, int]]:
+    def _steps(self, state: PebbleState) -> Iterator[tuple[int, int, PebbleState, int]]:
         """Yield op, files evicted, state and bytes moved of each run."""
         data, done = self.data, state.done
         live = 0
@@ -191,9 +194,11 @@ class _Search:
                     if not self.users[k] & ~now and not self.kept >> k & 1:
                         gone |= 1 << k
                 if not data.traffic:
-                    away |= (live | self.made[op]) & (saved | self.clean) & ~inputs | inputs & (saved | self.clean)
+                    away |= (live | self.made[op]) & (saved | self.clean) & ~inputs | inputs & (
+                        saved | self.clean
+                    )
                 away &= ~gone
-                yield op, evicted, State(now, away, saved & ~gone), read + self.bytes_of(new)
+                yield op, evicted, PebbleState(now, away, saved & ~gone), read + self.bytes_of(new)
 
     def _enough(self, waiting: int, d: int) -> Iterator[int]:
         """Yield the sets of files that wait of at least d bytes of which no file can be left out."""
@@ -218,7 +223,9 @@ class _Search:
                 stack.append((j + 1, chosen, missing))
                 stack.append((j + 1, chosen | 1 << files[j], missing - sizes[j]))
 
-    def _traversal(self, state: State, origin: dict[State, tuple[State, int, int]]) -> Traversal:
+    def _traversal(
+        self, state: PebbleState, origin: dict[PebbleState, tuple[PebbleState, int, int]]
+    ) -> Traversal:
         """Return the traversal that leads to a state."""
         runs = []
         while state in origin:

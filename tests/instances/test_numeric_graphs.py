@@ -54,7 +54,9 @@ def test_values_are_made_of_those_that_they_depend_on() -> None:
 
 
 def test_attention_keeps_scores_or_not() -> None:
-    flash, eager = (generate("attention", form=form, tiles=3, rows=8, dim=2, nbytes=2) for form in ("flash", "eager"))
+    flash, eager = (
+        generate("attention", form=form, tiles=3, rows=8, dim=2, nbytes=2) for form in ("flash", "eager")
+    )
     assert kinds(flash) == {"attend": 9}
     assert kinds(eager) == {"score": 9, "softmax": 3, "weight": 9}
     assert max(t.nbytes for t in flash.tensors) == 8 * 2 * 2

@@ -1,9 +1,9 @@
-"""Exhaustive search for the fewest bytes moved in any graph, straight from the definition; nothing of the package.
+"""Exhaustive search for the fewest bytes moved in any graph, from the definition; nothing of the package.
 
-Dijkstra over states: which ops have run, and of every tensor that exists how many of its bytes are in the memory
-and how many the storage has. Bytes move one by one, or with `whole` all of a tensor at once. A byte may only be
-released from the memory if the storage has it, which forgets it when an op changes the tensor. A write costs 1, a
-read costs 1 if traffic counts. An op needs all it accesses in the memory, and its workspace.
+Dijkstra over states: which ops have run, and of every tensor that exists how many of its bytes are in the
+memory and how many the storage has. Bytes move one by one, or with `whole` all of a tensor at once. A byte
+may only be released from the memory if the storage has it, which forgets it when an op changes the tensor. A
+write costs 1, a read costs 1 if traffic counts. An op needs all it accesses in the memory, and its workspace.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Search:
         self.reading = int(count == "traffic")
         self.size = [tensor.nbytes for tensor in graph.tensors]
         self.users = [
-            {i for i, op in enumerate(graph.ops) if t in {*op.reads, *op.writes}} for t in range(len(self.size))
+            {i for i, op in enumerate(graph.ops) if t in {*op.reads, *op.writes}}
+            for t in range(len(self.size))
         ]
         self.before: list[set[int]] = []
         for i, op in enumerate(graph.ops):

@@ -14,7 +14,9 @@ def random_graph(rng: Random, n: int, most: int = 2) -> Graph:
     """Return a graph of n ops; an op in four changes a tensor in place, a tensor in five has no bytes."""
     tensors: list[Tensor] = []
     for k in range(rng.randint(0, 2)):
-        tensors.append(Tensor(name=f"x{k}", nbytes=rng.randint(0, most), initial=True, final=rng.random() < 0.3))
+        tensors.append(
+            Tensor(name=f"x{k}", nbytes=rng.randint(0, most), initial=True, final=rng.random() < 0.3)
+        )
     ops = []
     for i in range(n):
         known = range(len(tensors))

@@ -1,4 +1,4 @@
-"""Least I/O on graphs with shared and changed tensors: every method against exhaustive search, and mutated answers."""
+"""Least I/O on graphs with shared and changed tensors: methods against exhaustive search, mutated answers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,14 @@ def test_furthest_is_the_linear_program_where_gaps_share_nothing() -> None:
 def test_furthest_moves_more_where_a_write_is_shared(in_order: list[tuple[int, ...]]) -> None:
     """Both files are next used by op 3; then only the second one waits again without room for it."""
     tensors = tuple(lt.Tensor(name=f"t{k}", nbytes=size) for k, size in enumerate((2, 2, 1)))
-    accesses = (((), (0,), 3), ((0,), (1,), 0), ((), (), 3), ((0, 1), (), 0), ((0,), (), 3), ((0, 1), (2,), 0))
+    accesses = (
+        ((), (0,), 3),
+        ((0,), (1,), 0),
+        ((), (), 3),
+        ((0, 1), (), 0),
+        ((0,), (), 3),
+        ((0, 1), (2,), 0),
+    )
     ops = tuple(
         lt.Op(name=str(i), reads=reads, writes=writes, workspace=space)
         for i, (reads, writes, space) in enumerate(accesses)
@@ -274,7 +281,9 @@ def test_questions_that_a_method_does_not_solve(method: str, given: dict[str, ob
 
 def test_count_is_one_of_two_and_part_of_the_question() -> None:
     graph = lt.load("gen:layered?layers=2&width=2&seed=1")
-    with pytest.raises(lt.InstanceError, match="minio, count: found 'reads', expected one of writes, traffic"):
+    with pytest.raises(
+        lt.InstanceError, match="minio, count: found 'reads', expected one of writes, traffic"
+    ):
         lt.MinIO(graph, 9, count="reads")
     kinds = [lt.MinIO(graph, 9), lt.MinIO(graph, 9, count="traffic"), lt.MinIO(graph, 9, stored=True)]
     assert len({problem.instance.sha256 for problem in kinds}) == 3
@@ -283,7 +292,10 @@ def test_count_is_one_of_two_and_part_of_the_question() -> None:
 def test_orders_of_graphs() -> None:
     graph = lt.load("gen:layered?layers=6&width=5&seed=1")
     problem = lt.MinIO(graph, 70, whole=True)
-    moved = {o: lt.solve(problem, "best-k", options={"order": o}).objective for o in ("reference", "greedy", "suited")}
+    moved = {
+        o: lt.solve(problem, "best-k", options={"order": o}).objective
+        for o in ("reference", "greedy", "suited")
+    }
     assert moved["suited"] == lt.solve(problem, "best-k", options={"order": "least-peak"}).objective
     assert all(value is not None and value >= 15 for value in moved.values())
 

@@ -1,7 +1,7 @@
 """Red-blue pebbling, each op run once: exact values of known graphs, and closed forms.
 
-The values are those of a breadth-first search over pebble moves that is none of ours: unit sizes, no sliding, sources
-begin with a blue pebble, sinks end with one; loads and saves cost 1.
+The values are those of a breadth-first search over pebble moves that is none of ours: unit sizes, no sliding,
+sources begin with a blue pebble, sinks end with one; loads and saves cost 1.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from lowtide.models.graph import Graph, Op, Tensor
 
 
 def unit_graph(name: str, operands: dict[str, tuple[str, ...]]) -> Graph:
-    """Return the graph of values that are made of others; those of nothing are inputs, unused ones are results."""
+    """Return values that are made of others; those of nothing are inputs, unused ones results."""
     number = {v: k for k, v in enumerate(operands)}
     used = {v for some in operands.values() for v in some}
     tensors = tuple(
         Tensor(name=v, nbytes=1, initial=not some, final=v not in used) for v, some in operands.items()
     )
     ops = tuple(
-        Op(name=v, reads=tuple(number[u] for u in some), writes=(number[v],)) for v, some in operands.items() if some
+        Op(name=v, reads=tuple(number[u] for u in some), writes=(number[v],))
+        for v, some in operands.items()
+        if some
     )
     return Graph(name=name, tensors=tensors, ops=ops)
 
@@ -89,7 +91,9 @@ def test_exact_value_of_a_transform_of_8_points() -> None:
     assert least(lt.load("gen:fft?points=8"), 3) == 40
 
 
-@pytest.mark.parametrize("base", [3, 4, 5, 6, pytest.param(7, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "base", [3, 4, 5, 6, pytest.param(7, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
+)
 def test_pyramids_need_one_pebble_more_than_their_base(base: int) -> None:
     trivial = base + 1
     assert least(pyramid(base), base + 1) == trivial
@@ -108,7 +112,7 @@ def test_too_few_pebbles_are_infeasible() -> None:
 
 
 def test_products_meet_their_lower_bound() -> None:
-    """Of n x n matrices with M values of memory: 2 n^3 / sqrt(M) - 2 M at least (Smith, Lowery, Langou, van de Geijn)."""
+    """2 n^3 / sqrt(M) - 2 M at least (Smith, Lowery, Langou, van de Geijn)."""
     for memory in (3, 4, 6):
         moved = least(lt.load("gen:matmul?rows=2&columns=2&inner=2"), memory)
         assert moved is not None
