@@ -1,1 +1,1 @@
-"""Methods of `minio`: trees whose outputs pass through a memory and a storage."""
+"""Methods of `minio`: graphs whose values pass through a memory and a storage."""

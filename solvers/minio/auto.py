@@ -5,7 +5,7 @@ prove the bounds, which are computed once, and end only when bound and incumbent
 them too, for as long as there is time.
 
 Other graphs, and where more than writes count: greedy orders of `peak` with every rule; the least peak, whose
-bound is one here and whose orders the rules take; local search over orders; of whole tensors best-first
+bounds are ones here and whose orders the rules take; local search over orders; of whole tensors best-first
 search over states; CP-SAT over steps.
 """
 

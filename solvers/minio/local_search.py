@@ -22,6 +22,7 @@ from ...models.problems.minio import MinIO
 from ..context import Context, Outcome
 from .evictions import evicted
 from .models import offer_evictions
+from .peaks import raise_by_cuts
 from .rules import order_of, values_of
 
 MOVES = 200
@@ -43,6 +44,7 @@ def solve_local_search(problem: MinIO, context: Context) -> Outcome:
     """
     values = values_of(problem, context)
     offer_evictions(values, order_of(problem, values, context), context)
+    raise_by_cuts(values, context)
     return improve(problem, values, context, context.options["runs"])
 
 

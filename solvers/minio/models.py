@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from ...formulations.minio import joint_cpsat, order_milp, steps_cpsat
 from ...formulations.minio.data import GraphData, MinIOData, graph_data
@@ -13,7 +14,7 @@ from ..peak.orders.greedy import greedy_orders
 from .benders import solve_by_cuts
 from .evictions import RULES, evict, evicted
 from .orders import ORDERS
-from .peaks import counted_graphs
+from .peaks import counted_graphs, raise_by_cuts
 from .rules import SUITED, begin, order_of, values_of
 
 FIRST_ORDER = "postorder-io"
@@ -27,6 +28,7 @@ def solve_milp(problem: MinIO, context: Context) -> Outcome:
     """
     data = values_of(problem, context)
     order = order_of(problem, data, context)
+    raise_by_cuts(data, context)
     some = order_milp.demands(data, order)
     if not some:
         context.offer(evict(data, order))
@@ -62,6 +64,7 @@ def solve_steps(problem: MinIO, context: Context) -> Outcome:
     values = values_of(problem, context)
     order = order_of(problem, values, context)
     offer_evictions(values, order, context)
+    raise_by_cuts(values, context)
     if context.closed:
         return Outcome()
     if context.expired:
@@ -83,14 +86,13 @@ def solve_built_steps(data: GraphData, context: Context, order: Sequence[int]) -
 
 
 def offer_evictions(data: GraphData, order: Sequence[int], context: Context) -> None:
-    """Offer what moves least in an order, of all rules and both sequences that suit the question."""
-    rules = RULES if data.whole else ("furthest",)
-    context.offer(
-        min(
-            (evicted(data, order, rule, clean_first=first) for rule in rules for first in (False, True)),
-            key=lambda pair: pair[1],
-        )[0]
-    )
+    """Offer what moves less than the incumbent in an order, by all rules and both sequences; one at least."""
+    for rule, first in product(RULES if data.whole else ("furthest",), (False, True)):
+        traversal, moved = evicted(data, order, rule, clean_first=first)
+        if context.incumbent is None or moved < context.incumbent:
+            context.offer(traversal)
+        if context.closed or context.expired:
+            return
 
 
 def offer_greedy(data: GraphData, context: Context) -> None:

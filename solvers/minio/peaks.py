@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ...formulations.minio.data import GraphData
+from ...formulations.minio.data import GraphData, MinIOData
 from ...models.graph import Graph, Op, Tensor
 from ...models.problems.peak import Peak
 from ..context import Context
@@ -94,7 +94,9 @@ def least_moved(data: GraphData, writes: int, reads: int) -> int:
 
 
 def raise_by_cuts(data: GraphData, context: Context) -> None:
-    """Raise the bound by one minimum cut for each op, of G and of H."""
+    """Raise the bound of a graph that is no tree, once, by a minimum cut for each op, of G and of H."""
+    if isinstance(data, MinIOData) or context.closed or not context.once("cuts of peaks"):
+        return
     peaks = [cut_bound(graph, expired=lambda: context.expired).value for graph in counted_graphs(data)]
     context.raise_bound(least_moved(data, *peaks), kind=BOUND)
 

@@ -104,8 +104,7 @@ def values_of(problem: MinIO, context: Context) -> GraphData:
     data: GraphData | None = problem.__dict__.get("_values")
     if data is None:
         data = problem.__dict__["_values"] = graph_data(problem)
-    if context.once("cuts of peaks"):
-        raise_by_cuts(data, context)
+    context.raise_bound(data.fixed, kind="compulsory")
     return data
 
 
@@ -150,7 +149,7 @@ def order_of(problem: MinIO, data: GraphData, context: Context) -> tuple[int, ..
     peak = Peak(graph)
     inner = context.inner(peak, context.remaining() / 2, "least peak: ", options={})
     solve_peak(peak, inner)
-    order: tuple[int, ...] = inner.answer
+    order: tuple[int, ...] = tuple(range(data.n)) if inner.answer is None else inner.answer
     return order
 
 
@@ -158,6 +157,7 @@ def solve_by_rule(problem: MinIO, context: Context) -> Outcome:
     """Evict in a given order, by the rule of the method's name."""
     data = values_of(problem, context)
     context.offer(evict(data, order_of(problem, data, context), context.method))
+    raise_by_cuts(data, context)
     return Outcome()
 
 

@@ -39,7 +39,7 @@ from ..peak.bounds.least_memory import LeastMemory
 from ..peak.search.executed_sets import mask_of, members
 from ..peak.search.state_space import state_space
 from .models import offer_greedy
-from .peaks import counted_graphs
+from .peaks import counted_graphs, raise_by_cuts
 from .rules import values_of
 
 MOST_STATES = 3_000_000
@@ -81,6 +81,7 @@ def solve_states(problem: MinIO, context: Context) -> Outcome:
         raise UsageError(f"method states, graph {problem.graph.name!r}: {words}")
     data = values_of(problem, context)
     offer_greedy(data, context)
+    raise_by_cuts(data, context)
     return _Search(data, context).run()
 
 

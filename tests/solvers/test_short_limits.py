@@ -20,8 +20,6 @@ SPECS = ("gen:intree?n=100&seed=2", "gen:randwire?n=100&seed=1", "gen:backprop-c
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("name", ROOMS)
 def test_every_method_ends_with_a_status_and_no_false_bound(name: str, spec: str) -> None:
-    if name == "minio" and "intree" not in spec:
-        pytest.skip("trees alone")
     problem = problem_of(name, lt.load(spec))
     objectives, bounds = [], []
     for method in ROOMS[name].methods:
