@@ -19,6 +19,7 @@ from ..parts import Part, per_op
 from ..peak.methods import PEAK_KERNELS
 from ..portfolio import run
 from .benders import solve_by_cuts
+from .evictions import evict
 from .local_search import improve
 from .models import offer_evictions, offer_greedy, offer_rules, solve_built_steps
 from .peaks import raise_by_peaks
@@ -64,6 +65,11 @@ def _no_trees(problem: MinIO) -> str:
     return "found a tree, expected another graph" if is_tree(problem) else ""
 
 
+def _reference(problem: MinIO, context: Context) -> None:
+    data = values_of(problem, context)
+    context.offer(evict(data, range(data.n)))
+
+
 def _orders(problem: MinIO, context: Context) -> Outcome:
     offer_greedy(values_of(problem, context), context)
     return Outcome(reason="time" if context.expired else None)
@@ -100,7 +106,8 @@ PARTS = (
     Part(name="least peaks of subtrees", run=_bounds, refuses=_only_trees),
     Part(name="orders and rules", run=_rules, refuses=_only_trees),
     Part(name="benders", run=_cuts, refuses=_only_trees, seconds=per_op(1_000)),
-    Part(name="greedy orders", run=_orders, refuses=_no_trees, first=True),
+    Part(name="reference order", run=_reference, refuses=_no_trees, first=True),
+    Part(name="greedy orders", run=_orders, refuses=_no_trees, seconds=per_op(5_000)),
     Part(name="least peak", run=_least_peak, refuses=_no_trees, seconds=per_op(10_000), kernels=PEAK_KERNELS),
     Part(name="states", run=solve_states, refuses=_states, seconds=per_op(100)),
     Part(name="local search", run=_search, refuses=_no_trees, seconds=per_op(30)),

@@ -29,13 +29,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ...formulations.minio.data import GraphData, MinIOData
 from ...models.graph import Graph, Op, Tensor
 from ...models.problems.peak import Peak
 from ..context import Context
 from ..peak.auto import solve_auto as solve_peak
-from ..peak.bounds.cut_bound import cut_bound
+from ..peak.bounds.cut_bound import cut_bound, working_set_bound
 
 BOUND = "least peak"
 """The kind of the bound."""
@@ -97,26 +98,32 @@ def raise_by_cuts(data: GraphData, context: Context) -> None:
     """Raise the bound of a graph that is no tree, once, by a minimum cut for each op, of G and of H."""
     if isinstance(data, MinIOData) or context.closed or not context.once("cuts of peaks"):
         return
-    peaks = [cut_bound(graph, expired=lambda: context.expired).value for graph in counted_graphs(data)]
-    context.raise_bound(least_moved(data, *peaks), kind=BOUND)
+    peaks = _Peaks(data, context)
+    for number, graph in peaks.graphs.items():
+        peaks.raise_to(number, working_set_bound(graph))
+        cut_bound(
+            graph,
+            expired=lambda: context.expired,
+            improved=partial(peaks.raise_to, number),
+            prepare=context.prepare,
+        )
 
 
 def raise_by_peaks(data: GraphData, context: Context, new_order: Callable[[tuple[int, ...]], None]) -> None:
-    """Raise the bound by least peaks of G, and of H if reads count; hand on each better order of G.
+    """Raise the bound by cuts, then by least peaks of G, and of H if reads count; hand on better orders.
 
     Without a limit, H begins when the least peak of G is known.
     """
-    graphs = counted_graphs(data)[: 1 + data.traffic]
-    best = [0, 0]
-    for number, graph in enumerate(graphs):
+    raise_by_cuts(data, context)
+    peaks = _Peaks(data, context)
+    for left, (number, graph) in zip((len(peaks.graphs), 1), peaks.graphs.items(), strict=False):
         peak = Peak(graph)
-        inner = context.inner(peak, context.remaining() / (len(graphs) - number), "least peak: ", options={})
+        inner = context.inner(peak, context.remaining() / left, "least peak: ", options={})
         seen: list[tuple[int, ...]] = [()]
 
         def hand_on(inner: Context = inner, number: int = number, seen: list[tuple[int, ...]] = seen) -> None:
-            if inner.bound is not None and inner.bound > best[number]:
-                best[number] = inner.bound
-                context.raise_bound(least_moved(data, *best), inner.proof or "exact", kind=BOUND)
+            if inner.bound is not None:
+                peaks.raise_to(number, inner.bound)
             if inner.answer is not None and inner.answer != seen[0]:
                 seen[0] = inner.answer
                 new_order(inner.answer)
@@ -125,3 +132,20 @@ def raise_by_peaks(data: GraphData, context: Context, new_order: Callable[[tuple
         solve_peak(peak, inner)
         if context.closed:
             return
+
+
+class _Peaks:
+    """Bounds on the least peaks of G and of H, which are one graph where no final file waits."""
+
+    def __init__(self, data: GraphData, context: Context) -> None:
+        self.data, self.context = data, context
+        both = counted_graphs(data)
+        self.same = both[0].sha256 == both[1].sha256
+        self.graphs = dict(enumerate(both[: 1 if self.same else 1 + data.traffic]))
+        self.peaks = [0, 0]
+
+    def raise_to(self, number: int, peak: int) -> None:
+        """Take a bound on the least peak of a graph."""
+        for k in (0, 1) if self.same else (number,):
+            self.peaks[k] = max(self.peaks[k], peak)
+        self.context.raise_bound(least_moved(self.data, *self.peaks), kind=BOUND)
