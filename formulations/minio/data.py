@@ -126,7 +126,7 @@ def graph_data(problem: MinIO) -> GraphData:
     >>> import lowtide as lt
     >>> data = graph_data(lt.MinIO(lt.load("gen:layered?layers=2&width=2&seed=1"), memory=99))
     >>> data.size, data.users
-    ((16, 1, 13, 14), ((2, 3), (2, 3), (), ()))
+    ((15, 16, 13, 7), ((2, 3), (3,), (), ()))
     """
     graph, stored = problem.graph, problem.stored
     files: list[tuple[int, int, list[int]]] = [(-1, t, []) for t, x in enumerate(graph.tensors) if x.initial]

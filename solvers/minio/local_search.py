@@ -38,9 +38,9 @@ def solve_local_search(problem: MinIO, context: Context) -> Outcome:
     Examples
     --------
     >>> import lowtide as lt
-    >>> problem = lt.MinIO(lt.load("gen:layered?layers=4&width=3&seed=2"), memory=60)
+    >>> problem = lt.MinIO(lt.load("gen:layered?layers=4&width=3&seed=2"), memory=50)
     >>> lt.solve(problem, "local-search", options={"runs": "2"}).objective
-    20
+    7
     """
     values = values_of(problem, context)
     offer_evictions(values, order_of(problem, values, context), context)

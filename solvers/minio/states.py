@@ -74,8 +74,8 @@ def solve_states(problem: MinIO, context: Context) -> Outcome:
     --------
     >>> import lowtide as lt
     >>> graph = lt.load("gen:layered?layers=4&width=3&seed=2")
-    >>> lt.solve(lt.MinIO(graph, memory=60, whole=True), "states").objective
-    20
+    >>> lt.solve(lt.MinIO(graph, memory=50, whole=True), "states").objective
+    12
     """
     if words := refusal(problem):
         raise UsageError(f"method states, graph {problem.graph.name!r}: {words}")
