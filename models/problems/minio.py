@@ -163,7 +163,7 @@ class MinIO(Problem):
     def moved(self, answer: Plan) -> list[list[int]]:
         """Return by tensor the bytes copied to the storage, and with ``count="traffic"`` those from it."""
         by_target = {tier: [0] * len(self.graph.tensors) for tier in (STORAGE, MEMORY)}
-        for c in answer.copies:
+        for c in (c for c in answer.copies if c.dst in by_target):
             size = self.graph.tensors[c.tensor].nbytes
             by_target[c.dst][c.tensor] += size if c.bytes is None else c.bytes[1] - c.bytes[0]
         return [by_target[tier] for tier in ((STORAGE,) if self.count == "writes" else (STORAGE, MEMORY))]
