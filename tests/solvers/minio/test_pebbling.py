@@ -112,6 +112,7 @@ def test_too_few_pebbles_are_infeasible() -> None:
     assert lt.solve(problem, "states").status is lt.Status.INFEASIBLE
 
 
+@pytest.mark.slow
 def test_products_meet_their_lower_bound() -> None:
     """2 n^3 / sqrt(M) - 2 M at least (Smith, Lowery, Langou, van de Geijn)."""
     for memory in (3, 4, 6):
