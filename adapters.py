@@ -13,6 +13,7 @@ from .results.adapters import (
     onnx_order,
     tflite_arena,
     torch_budget,
+    torch_checkpoint,
     torch_compile,
     torch_pipelining,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "onnx_order",
     "tflite_arena",
     "torch_budget",
+    "torch_checkpoint",
     "torch_compile",
     "torch_pipelining",
 ]

@@ -19,11 +19,13 @@ def measure(
     targets: list[Any],
     loss: Callable[..., Any],
     autocast: Any = None,
+    *,
+    keep: bool = False,
 ) -> tuple[int, Counter[int]]:
     """Run a training step; return the largest sum of live bytes, and the sizes of all that was allocated.
 
     Parameters, buffers, inputs and targets are left out of both, as are empty storages. The forward pass and
-    the loss run in a data type of torch, if `autocast` is one.
+    the loss run in a data type of torch, if `autocast` is one. Gradients stay, if `keep` says so.
     """
     torch = pytest.importorskip("torch")
     from torch.multiprocessing.reductions import StorageWeakRef
@@ -55,7 +57,7 @@ def measure(
         parameter.grad = None
 
     module.train()
-    hooks = [p.register_post_accumulate_grad_hook(update) for p in module.parameters()]
+    hooks = [p.register_post_accumulate_grad_hook(update) for p in module.parameters() if not keep]
     with Recorder():
         with torch.autocast("cpu", autocast, enabled=autocast is not None):
             value = loss(module(*inputs), *targets)
