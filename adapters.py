@@ -15,6 +15,7 @@ from .results.adapters import (
     torch_budget,
     torch_checkpoint,
     torch_compile,
+    torch_offload,
     torch_pipelining,
 )
 
@@ -28,5 +29,6 @@ __all__ = [
     "torch_budget",
     "torch_checkpoint",
     "torch_compile",
+    "torch_offload",
     "torch_pipelining",
 ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -126,9 +127,9 @@ class Rehearsal:
         once
             Leave out the events that only make again what there was: first and second storage are one tensor.
         """
+        kept = self.numbers(once=once)
         same = [self.again.get(s, s) if once else s for s in range(len(self.nbytes))]
         stays = {same[s] for s in range(len(same)) if self.died[s] is None}
-        kept = sorted(set(same))
         index = {s: t for t, s in enumerate(kept)}
         names = self.names()
         label = {s: names[self.born[s]] for s in kept}
@@ -155,6 +156,10 @@ class Rehearsal:
         ]
         source = {"importer": f"torch {torch.__version__}", "durations": "roofline"}
         return Graph(name=name, tensors=tuple(tensors), ops=tuple(ops), provenance=source)
+
+    def numbers(self, *, once: bool) -> list[int]:
+        """Return the storages that are the tensors of `graph`, in their order."""
+        return [s for s in range(len(self.nbytes)) if not (once and s in self.again)]
 
     def names(self) -> list[str]:
         """Return a name for each event: its kind and a number, or the first event's and ``again``."""
@@ -273,14 +278,18 @@ def _changed(func: Any, args: Any, kwargs: Any) -> list[Any]:
 
 
 def step_of(
-    module: Any, inputs: Any, targets: Any, loss: Callable[..., Any], begin: Callable[[Recorder], None]
+    module: Any,
+    inputs: Any,
+    targets: Any,
+    loss: Callable[..., Any],
+    begin: Callable[[Recorder], AbstractContextManager[Any]],
 ) -> Step:
     """Return what rehearses a training step; arguments and errors are those of `lowtide.trace`.
 
     Parameters
     ----------
     begin
-        Called with the recorder before each rehearsal.
+        Called with the recorder before each rehearsal; returns the context of forward and loss.
     """
     where = f"step of {type(module).__name__}"
     if not callable(loss):
@@ -303,9 +312,10 @@ def step_of(
         recorder = Recorder(fakes)
 
         def whole() -> None:
-            begin(recorder)
+            context = begin(recorder)
             with recorder:
-                value = aims.of(loss, call.of(own))
+                with context:
+                    value = aims.of(loss, call.of(own))
                 recorder.seen.backward = len(recorder.seen.events)
                 value.backward()
                 recorder.sweep()

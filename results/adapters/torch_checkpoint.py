@@ -24,7 +24,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -299,8 +299,9 @@ class Checkpoints:
         finally:
             self._recorder, self._region = None, 0
 
-    def _begin(self, recorder: Recorder) -> None:
+    def _begin(self, recorder: Recorder) -> AbstractContextManager[None]:
         self._recorder, self._region = recorder, 0
+        return nullcontext()
 
     def _note(self, place: Place, op: Any, args: Any, recorder: Recorder) -> None:
         """Note an op of a region as it runs first."""
