@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,7 @@ from ...instances.torch_import.work import bytes_moved, dtype_of, multiply_adds
 from ...instances.transforms.roofline import duration_ns
 from ...models.errors import InstanceError
 from ...models.graph import Graph, Op, Tensor
+from ...models.lowering.actions import transfer_ns
 from ...models.lowering.builder import PlanBuilder
 from ...models.machine import Machine
 from ...models.plan import Plan
@@ -173,22 +175,40 @@ class Rehearsal:
                 names.append(f"{event.kind}_{counts[event.kind]}")
         return names
 
-    def plan(self, graph: Graph) -> Plan:
+    def plan(self, graph: Graph, machine: Machine, moved: Mapping[int, int] | None = None) -> Plan:
         """Return the events one after another, with each storage released when torch releases it.
 
         Parameters
         ----------
         graph
-            With all events, as `graph` makes it.
+            As `graph` makes it; each op once where storages move.
+        machine
+            Torch computes in its first tier; the second one is the host.
+        moved
+            Storage -> the event before which it goes to the host; it comes back where it is made again. None:
+            what is made again runs.
         """
-        builder, now, ends = PlanBuilder(graph, Machine.single()), 0, [0]
-        for i, op in enumerate(graph.ops):
-            builder.run(i, 0, now, now + op.duration_ns, builder.machine.processors[0].name)
-            now += op.duration_ns
-            ends.append(now)
-        for s, died in enumerate(self.died):
-            if died is not None:
-                builder.free(s, builder.machine.tiers[0].name, ends[died])
+        once, fastest, now, ops = moved is not None, machine.tiers[0].name, 0, count()
+        index = {s: t for t, s in enumerate(self.numbers(once=once))}
+        builder = PlanBuilder(graph, machine)
+
+        def copy(s: int, src: int, dst: int) -> int:
+            ends = machine.tiers[src].name, machine.tiers[dst].name
+            end = now + transfer_ns(machine, *ends, self.nbytes[s])
+            builder.copy(index[s], *ends, now, end)
+            return end
+
+        for e in range(len(self.events) + 1):
+            for s in [s for s, at in (moved or {}).items() if at == e]:
+                now = copy(s, 0, 1)
+            for s in [s for s, died in enumerate(self.died) if died == e]:
+                builder.free(index[self.again.get(s, s) if once else s], fastest, now)
+            if once and e in self.repeated:
+                now = copy(self.again[self.events[e].writes[0]], 1, 0)
+            elif e < len(self.events):
+                i, begun = next(ops), now
+                now += graph.ops[i].duration_ns
+                builder.run(i, 0, begun, now, machine.processors[0].name)
         return builder.plan()
 
 

@@ -1,4 +1,4 @@
-"""Plans that are an order of the ops and nothing more: what a file that lists operators can hold."""
+"""Plans that other programs follow: those of a traced step, and those that are an order and nothing more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,39 @@ from ...models.checks import check_type
 from ...models.errors import UsageError
 from ...models.graph import Graph
 from ...models.plan import Plan
+from ...models.result import Result
 from ...models.verify import verify
+
+UNTRACED = "found no traced step, expected trace(module, inputs, targets, loss) before"
+"""What messages say where a step of eager torch is needed that was not traced."""
+
+
+def plan_for(answer: Result | Plan, graph: Graph | None, where: str) -> Plan:
+    """Return the plan of an answer about a traced step, verified.
+
+    Parameters
+    ----------
+    graph
+        Of the step; None if none was traced.
+    where
+        The function that asks, for messages.
+
+    Raises
+    ------
+    InstanceError
+        If the answer is something else.
+    UsageError
+        If it has no plan, or nothing was traced.
+    VerificationError
+        If the plan does not verify.
+    """
+    check_type(answer, (Result, Plan), where, "a Result or a Plan")
+    plan = answer.plan if isinstance(answer, Result) else answer
+    if plan is None or graph is None:
+        what = UNTRACED if graph is None else "found a result without a plan, expected one with a plan"
+        raise UsageError(f"{where}: {what}")
+    verify(graph, plan).raise_if_invalid()
+    return plan
 
 
 def order_of(graph: Graph, plan: Plan, where: str, expected: str) -> list[int]:

@@ -31,14 +31,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...instances.torch_import.storages import BATCH_NORMS
 from ...instances.torch_import.tracing import require_torch
-from ...models.checks import as_bytes, check_integer, check_seconds, check_type
+from ...models.checks import as_bytes, check_integer, check_seconds
 from ...models.errors import InstanceError, UsageError
 from ...models.graph import Graph
+from ...models.machine import Machine
 from ...models.plan import Plan
 from ...models.result import Result
 from ...models.units import exact_bytes
 from ...models.verify import verify
 from .kept_sets import Item, kept_sets
+from .orders import UNTRACED, plan_for
 
 if TYPE_CHECKING:
     from .eager_step import Recorder, Rehearsal, Step
@@ -202,7 +204,9 @@ class Checkpoints:
         nbytes = as_bytes(memory, 0, "choose, memory")
         check_seconds(time_limit, "choose, time_limit")
         check_integer(seed, 0, "choose, seed")
-        base, graph = self._traced("choose")
+        base, graph = self._base, self.graph
+        if base is None or graph is None:
+            raise UsageError(f"choose: {UNTRACED}")
         later = {s: again for again, s in base.again.items()}
         groups, items = self._groups(), []
         for places in groups:
@@ -238,12 +242,8 @@ class Checkpoints:
         VerificationError
             If the plan does not verify.
         """
-        check_type(answer, (Result, Plan), "follow", "a Result or a Plan")
-        plan = answer.plan if isinstance(answer, Result) else answer
-        base, graph = self._traced("follow")
-        if plan is None:
-            raise UsageError("follow: found a result without a plan, expected one with a plan")
-        verify(graph, plan).raise_if_invalid()
+        plan, base = plan_for(answer, self.graph, "follow"), self._base
+        assert base is not None
         runs = Counter(run.op for run in plan.runs)
         op_of = {e: i for i, e in enumerate(e for e in range(len(base.events)) if e not in base.repeated)}
         once = [group for group in self._groups() if all(runs[op_of[self._events[x]]] == 1 for x in group)]
@@ -263,19 +263,12 @@ class Checkpoints:
                 groups.setdefault(place[:1] if drawn else place, []).append(place)
         return [group for group in groups.values() if self._never.isdisjoint(group)]
 
-    def _traced(self, where: str) -> tuple[Rehearsal, Graph]:
-        if self._base is None or self.graph is None:
-            raise UsageError(
-                f"{where}: found no traced step, expected trace(module, inputs, targets, loss) before"
-            )
-        return self._base, self.graph
-
     def _answer(self, status: str, bound_ns: int | None) -> Checkpointed:
         assert self.graph is not None
         seen = self._rehearsed()
         names = seen.names()
         executed = seen.graph(self.graph.name, once=False)
-        plan = seen.plan(executed)
+        plan = seen.plan(executed, Machine.single())
         verdict = verify(executed, plan)
         verdict.raise_if_invalid()
         twice = {names[e] for e in seen.repeated.values()}

@@ -25,15 +25,12 @@ from weakref import WeakValueDictionary
 from ...instances.durations import with_durations
 from ...instances.machines import load_machine
 from ...instances.torch_import.tracing import require_torch
-from ...models.checks import check_type
 from ...models.errors import UsageError
 from ...models.graph import Graph
-from ...models.lowering.actions import transfer_ns
-from ...models.lowering.builder import PlanBuilder
-from ...models.machine import Machine
 from ...models.plan import Plan
 from ...models.result import Result
 from ...models.verify import verify
+from .orders import plan_for
 
 if TYPE_CHECKING:
     from .eager_step import Recorder, Rehearsal, Step
@@ -181,19 +178,17 @@ class Offloads:
         VerificationError
             If the plan does not verify.
         """
-        check_type(answer, (Result, Plan), "follow", "a Result or a Plan")
-        plan = answer.plan if isinstance(answer, Result) else answer
-        base, graph = self._base, self.graph
-        if base is None or graph is None:
-            raise UsageError(
-                "follow: found no traced step, expected trace(module, inputs, targets, loss) before"
-            )
-        if plan is None or plan.period is not None or len(plan.runs) > len(graph.ops):
+        plan, graph, base = plan_for(answer, self.graph, "follow"), self.graph, self._base
+        assert graph is not None
+        assert base is not None
+        if plan.period is not None or len(plan.runs) > len(graph.ops):
             raise UsageError("follow: found no plan of one step, expected one in which each op runs once")
-        verify(graph, plan).raise_if_invalid()
         self._choose(base, graph, plan)
         seen = self._rehearsed()
-        lowered = self._lowered(seen, graph, plan.machine)
+        fast, *slow = plan.machine.tiers
+        lowered = seen.plan(
+            graph, replace(plan.machine, tiers=(replace(fast, capacity=None), *slow)), self._out
+        )
         verdict = verify(graph, lowered)
         verdict.raise_if_invalid()
         moved = [
@@ -227,31 +222,6 @@ class Offloads:
             first = max(wished, bisect_left(self._unpacked, base.end(s)))
             self._moved.add(s)
             self._fetched.setdefault(min(first, self._back[s]), []).append(s)
-
-    def _lowered(self, seen: Rehearsal, graph: Graph, machine: Machine) -> Plan:
-        fastest, host = machine.tiers[0].name, machine.tiers[1].name
-        free = replace(machine, tiers=(replace(machine.tiers[0], capacity=None), *machine.tiers[1:]))
-        builder, now, ops = PlanBuilder(graph, free), 0, count()
-        index = {s: t for t, s in enumerate(seen.numbers(once=True))}
-
-        def copy(s: int, src: str, dst: str) -> int:
-            end = now + transfer_ns(machine, src, dst, seen.nbytes[s])
-            builder.copy(index[s], src, dst, now, end)
-            return end
-
-        for e in range(len(seen.events) + 1):
-            for s in [s for s, at in self._out.items() if at == e]:
-                now = copy(s, fastest, host)
-            for s in [s for s, died in enumerate(seen.died) if died == e]:
-                builder.free(index[seen.again.get(s, s)], fastest, now)
-            if e in seen.repeated:
-                now = copy(seen.again[seen.events[e].writes[0]], host, fastest)
-            elif e < len(seen.events):
-                i = next(ops)
-                end = now + graph.ops[i].duration_ns
-                builder.run(i, 0, now, end, machine.processors[0].name)
-                now = end
-        return builder.plan()
 
     def _rehearsed(self) -> Rehearsal:
         assert self._step is not None

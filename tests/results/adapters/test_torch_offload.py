@@ -58,6 +58,7 @@ def planned(graph: Any, share: int) -> Any:
 def test_the_device_holds_what_was_planned(parts: Any) -> None:
     offloads, module, x, labels = traced(parts)
     plain, sizes, expected = run(module, x, labels)
+    module.zero_grad(set_to_none=True)
     assert plain == measure(module.module, [x], [labels], torch.nn.functional.cross_entropy, keep=True)[0]
     graph = offloads.graph
     assert Counter(t.nbytes for t in graph.tensors) == sizes
@@ -158,6 +159,14 @@ def test_nothing_traced_and_no_plan() -> None:
     with pytest.raises(lt.InstanceError, match="follow: found 3, expected a Result or a Plan"):
         torch_offload.Offloads().follow(3)  # type: ignore[arg-type]
     offloads, *_ = traced(residual)
-    assert result.plan is not None
+    with pytest.raises(lt.VerificationError, match="plan is not for graph 'Regions'"):
+        offloads.follow(result)
+
+
+@pytest.mark.slow(reason="a plan is searched for")
+def test_a_plan_that_runs_ops_twice_is_refused() -> None:
+    offloads, *_ = traced(residual)
+    peak = lt.solve(lt.Peak(offloads.graph)).objective or 0
+    result = lt.solve(lt.Recompute(offloads.graph, memory=peak * 9 // 10), time_limit=3)
     with pytest.raises(lt.UsageError, match="found no plan of one step"):
-        offloads.follow(replace(result.plan, period=10))
+        offloads.follow(result)
