@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
@@ -90,6 +90,8 @@ class Checkpoints:
     ----------
     graph
         The traced step, each op once; None before `trace`.
+    ops
+        The ops of all regions: number of the region and of the op in it -> operator of torch, views too.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class Checkpoints:
     graph: Graph | None = field(default=None, init=False)
     _step: Step | None = field(default=None, init=False, repr=False)
     _base: Rehearsal | None = field(default=None, init=False, repr=False)
-    _ops: dict[Place, Any] = field(default_factory=dict, init=False, repr=False)
+    ops: dict[Place, Any] = field(default_factory=dict, init=False, repr=False)
     _events: dict[Place, int] = field(default_factory=dict, init=False, repr=False)
     _kept: set[Place] = field(default_factory=set, init=False, repr=False)
     _fixed: set[Place] = field(default_factory=set, init=False, repr=False)
@@ -139,10 +141,10 @@ class Checkpoints:
             place = region, next(numbers)
             if recorder is not None:
                 self._note(place, op, args, recorder)
-            elif self._ops.get(place) is not op:
+            elif self.ops.get(place) is not op:
                 raise UsageError(
                     f"checkpoint, region {region}, op {place[1]}: found {op}, expected "
-                    f"{self._ops.get(place)} as in the traced step; trace the module as it is now"
+                    f"{self.ops.get(place)} as in the traced step; trace the module as it is now"
                 )
             keeps = place in self._kept or place in self._fixed
             return CheckpointPolicy.MUST_SAVE if keeps else CheckpointPolicy.MUST_RECOMPUTE
@@ -172,13 +174,13 @@ class Checkpoints:
         self.graph, self._kept, self._never = None, set(), set()
         self._step = step_of(module, inputs, targets, loss, self._begin)
         self._base = self._rehearsed()
-        if not self._ops:
+        if not self.ops:
             raise InstanceError(
                 f"step of {type(module).__name__}: found no region, expected checkpoint(..., "
                 "use_reentrant=False, context_fn=checkpoints.context_fn) in it"
             )
         self._leave_changes()
-        self._regions = 1 + max(region for region, _ in self._ops)
+        self._regions = 1 + max(region for region, _ in self.ops)
         self.graph = self._base.graph(type(module).__name__, once=True)
         return self.graph
 
@@ -246,8 +248,25 @@ class Checkpoints:
         assert base is not None
         runs = Counter(run.op for run in plan.runs)
         op_of = {e: i for i, e in enumerate(e for e in range(len(base.events)) if e not in base.repeated)}
-        once = [group for group in self._groups() if all(runs[op_of[self._events[x]]] == 1 for x in group)]
-        self._kept = {place for group in once for place in group}
+        return self.keep(place for place, e in self._events.items() if runs[op_of[e]] == 1)
+
+    def keep(self, places: Iterable[Place]) -> Checkpointed:
+        """Keep ops of a choice of one's own as far as torch can, and return what torch runs.
+
+        Parameters
+        ----------
+        places
+            Keys of `ops`. Views are never kept, and ops that draw random numbers only all of a region.
+
+        Raises
+        ------
+        UsageError
+            If nothing was traced.
+        """
+        if self.graph is None:
+            raise UsageError(f"keep: {UNTRACED}")
+        kept = set(places)
+        self._kept = {place for group in self._groups() if kept.issuperset(group) for place in group}
         return self._answer("followed", None)
 
     def _groups(self) -> list[list[Place]]:
@@ -259,7 +278,7 @@ class Checkpoints:
         groups: dict[tuple[int, ...], list[Place]] = {}
         for place, e in self._events.items():
             if e in twice:
-                drawn = torch.Tag.nondeterministic_seeded in self._ops[place].tags
+                drawn = torch.Tag.nondeterministic_seeded in self.ops[place].tags
                 groups.setdefault(place[:1] if drawn else place, []).append(place)
         return [group for group in groups.values() if self._never.isdisjoint(group)]
 
@@ -286,7 +305,7 @@ class Checkpoints:
 
     def _rehearsed(self) -> Rehearsal:
         assert self._step is not None
-        self._ops, self._events, self._fixed = {}, {}, set()
+        self.ops, self._events, self._fixed = {}, {}, set()
         try:
             return self._step()
         finally:
@@ -301,7 +320,7 @@ class Checkpoints:
         where = f"checkpoint, region {place[0]}, op {op}"
         if recorder.observer is not None:
             raise InstanceError(f"{where}: found a checkpoint within another one, expected one at a time")
-        self._ops[place] = op
+        self.ops[place] = op
         e, name = recorder.last, getattr(getattr(op, "overloadpacket", op), "__name__", "")
         writes = () if e is None else recorder.seen.events[e].writes
         counts = name in BATCH_NORMS and args[5]
@@ -332,12 +351,12 @@ class Checkpoints:
         from torch.utils.checkpoint import SAC_IGNORED_OPS
 
         kept = self._kept
-        places = iter([x for x in self._ops if x[0] == region and x not in kept and x not in self._fixed])
+        places = iter([x for x in self.ops if x[0] == region and x not in kept and x not in self._fixed])
 
         def observe(op: Any) -> None:
             if op not in SAC_IGNORED_OPS:
                 place = next(places)
-                assert self._ops[place] is op, "torch runs the ops of a region again in their order"
+                assert self.ops[place] is op, "torch runs the ops of a region again in their order"
                 if recorder.last is not None:
                     recorder.seen.repeats(recorder.last, self._events[place])
 

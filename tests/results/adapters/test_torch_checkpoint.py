@@ -74,12 +74,11 @@ def test_no_policy_is_better() -> None:
     torch.manual_seed(3)
     blocks = [nn.Sequential(nn.Linear(6, 24), nn.Tanh(), nn.Linear(24, 6)) for _ in range(2)]
     policy.trace(Regions(blocks, nn.Linear(6, 1), policy.context_fn), torch.randn(30, 6), None, torch.sum)
-    places = [*policy._events]
+    places = [place for place, op in policy.ops.items() if not op.is_view]
     assert len(places) == 6
     costs = []
     for kept in itertools.product((False, True), repeat=len(places)):
-        policy._kept = {place for place, x in zip(places, kept, strict=True) if x}
-        report = policy._answer("", None)
+        report = policy.keep(place for place, x in zip(places, kept, strict=True) if x)
         costs.append((report.peak, report.time_ns))
     for memory in sorted({peak for peak, _ in costs})[::3]:
         report = policy.choose(memory)
@@ -146,6 +145,8 @@ def test_a_region_in_a_region_is_refused() -> None:
 
 def test_nothing_traced() -> None:
     policy, result = torch_checkpoint.Checkpoints(), lt.solve(lt.Peak(lt.load("catalogue:diamond")))
+    with pytest.raises(lt.UsageError, match="keep: found no traced step"):
+        policy.keep(())
     with pytest.raises(lt.UsageError, match="choose: found no traced step"):
         policy.choose(1)
     with pytest.raises(lt.UsageError, match="follow: found no traced step"):
