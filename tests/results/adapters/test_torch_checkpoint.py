@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import itertools
 from collections import Counter
 from typing import Any
@@ -161,3 +162,10 @@ def test_nothing_traced() -> None:
 def test_options_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(lt.LowtideError, match=f"choose, {[*options][-1]}: found"):
         torch_checkpoint.Checkpoints().choose(**options)
+
+
+@pytest.mark.slow(reason="a plan is searched for, and torch rehearses a step")
+def test_the_example_is_true() -> None:
+    tried = doctest.testmod(torch_checkpoint)
+    assert tried.attempted > 0
+    assert not tried.failed

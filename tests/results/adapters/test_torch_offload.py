@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -170,3 +171,10 @@ def test_a_plan_that_runs_ops_twice_is_refused() -> None:
     result = lt.solve(lt.Recompute(offloads.graph, memory=peak * 9 // 10), time_limit=3)
     with pytest.raises(lt.UsageError, match="found no plan of one step"):
         offloads.follow(result)
+
+
+@pytest.mark.slow(reason="a plan is searched for, and torch rehearses a step")
+def test_the_example_is_true() -> None:
+    tried = doctest.testmod(torch_offload)
+    assert tried.attempted > 0
+    assert not tried.failed
