@@ -75,6 +75,8 @@ class Known:
         Whether answers and bounds come too late.
     infeasible
         How a part ended that proved that there is no answer; None if none has.
+    offers
+        Answers that were offered so far, better ones or not.
     done
         Steps that have been carried out and need not be repeated.
     """
@@ -93,6 +95,7 @@ class Known:
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     ended: bool = False
     infeasible: Outcome | None = None
+    offers: int = 0
     done: set[str] = field(default_factory=set)
 
 
@@ -320,6 +323,7 @@ class Context:
             If it is no answer to the problem: a defect of the method.
         """
         self.refused = ""
+        self.known.offers += 1
         answer = self.problem.read(item)
         value = self.problem.evaluate(answer)
         if not self._is_better(value):

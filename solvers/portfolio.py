@@ -10,17 +10,24 @@ its turn may end, and it goes on from there at its next one (greenlets: one thre
 2. Each other part has an early turn whose estimate fits in there, the cheapest first: a twentieth (`EARLY`)
    of the time, or ten times (`ROUGHLY`) the largest estimate, if that is less: a small question does not wait
    for searches without an end.
-3. From then on a turn goes to the part whose last turn closed most of the gap per second, plan and bound
-   alike, in parts of the incumbent; its turns double, up to a third (`LONGEST`) of what is left. Half of the
-   time (`FLOOR`) is for parts whose last turn changed nothing, the one that has had least first, unless each
-   of them has had more than the former; where none has changed anything, all of it is: then all have equal
-   parts of the time. But parts come before these that have not had their estimate, the least one first,
-   where it is no more than half (`PIECE`) of what is left, or, where no part improves, than all of it; what
-   cannot be paused has up to twice (`AGAIN`) the estimate. Later that gets half of what is left in one piece,
-   unless it is too little, or an estimate of more while a part improves; and again only with twice the time.
-   What can be paused is begun only if what is left is a tenth of its estimate. Where no other part can use
-   what is left, one has all of that whose estimate is larger. A part that said long before the end of its
-   turn that its time was too short is not begun again.
+3. From then on the next turn goes to the part with the greatest *promise* (`_Work.promise`): what its last
+   improving turn closed of the gap, plan and bound alike, in parts of the incumbent and no more than the gap
+   that is left, per second that it has worked since that turn began; less by as much again as it has worked
+   in vain since. A part that has improved nothing yet counts as if it gained a thousandth (`LITTLE`) in as
+   much time as it has had; from its first answer on that falls likewise. What cannot be paused counts with
+   the time that it takes to begin anew.
+
+   - The turns of a part double while it improves, up to a third (`LONGEST`) of what is left.
+   - A quarter of the time (`RESTED`) is for the other parts by equal shares.
+   - Parts that have not had their estimate come before all, the least that is lacking first: for half of the
+     time at most (`FLOOR`) while a part improves, and where the estimate is no more than half (`PIECE`) of
+     what is left; else where it is no more than what is left. The estimate of one that has nothing to show
+     by then is doubled once. What cannot be paused has up to twice (`AGAIN`) the estimate.
+   - What cannot be paused gets half of what is left in one piece later, unless it is too little, or an
+     estimate of more while a part improves; and again only with twice the time.
+   - What can be paused is begun only if what is left is a tenth of its estimate. Where no other part can use
+     what is left, one has all of that whose estimate is larger.
+   - A part that said long before the end of its turn that its time was too short is not begun again.
 
 Without a limit each part runs to its end, the cheapest estimate first: the result depends on nothing but the
 question.
@@ -36,7 +43,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,10 +59,16 @@ EARLY = 20
 """An early turn is one in so many of the time."""
 
 FLOOR = 0.5
-"""Of the time, for parts whose last turn changed nothing."""
+"""Of the time while a part improves, for those that have not had their estimate, at most."""
+
+RESTED = 0.25
+"""Of the time, for parts of less promise than the best, by equal shares."""
 
 PIECE, LONGEST = 2, 3
 """One in so many of the time that is left is for what cannot be paused; and for other turns at most."""
+
+LITTLE = 0.001
+"""Part of the incumbent that a part may gain in as much time as it has had, if it has gained nothing yet."""
 
 LEAST = 0.02
 """Seconds of a turn at least: less is lost in going from one part to another."""
@@ -80,7 +93,9 @@ class _Work:
     used: float = 0.0
     last: float = 0.0
     granted: float = 0.0
-    rate: float = 0.0
+    gain: float = 0.0
+    took: float = 0.0
+    dry: float = 0.0
     ended: bool = False
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -88,6 +103,20 @@ class _Work:
     def waits_longest(self) -> tuple[float, int]:
         """The key by which the part that has had least comes first."""
         return max(self.used, self.estimate), self.number
+
+    @property
+    def improves(self) -> bool:
+        """Whether its last turn changed something."""
+        return self.gain > 0 and self.dry <= 0
+
+    def promise(self, left: float, gap: float) -> float:
+        """Return what it may close per second of a gap, both in parts of the incumbent, in what is left."""
+        took = self.took or max(self.used, self.estimate, LEAST)
+        past = took + (self.dry if self.took else 0.0)
+        ahead = past
+        if not self.part.pauses and self.used:  # it begins anew
+            past, ahead = past + took, max(past, _piece(self, left))
+        return min(self.gain or LITTLE, gap) * took / past / ahead
 
 
 def run(parts: Sequence[Part], problem: Any, context: Context, *, beside: Collection[str] = ()) -> Outcome:
@@ -145,43 +174,53 @@ def _in_turns(works: Sequence[_Work], problem: Any, context: Context) -> None:
 
 def _by_gain(works: Sequence[_Work], problem: Any, context: Context, early: float) -> None:
     """Give turns by what the last ones gained, until nothing is left to do, or no time."""
-    idle = total = 0.0
+    others = total = 0.0
     while not _over(context):
         left = context.remaining()
         if usable := [w for w in works if not w.ended and _needs(w, left) <= left]:
-            chosen, resting, seconds = _next(usable, left, early, idle < FLOOR * total)
+            promise = {w: w.promise(left, _gap(context)) for w in usable}
+            chosen, other, seconds = _next(promise, left, early, others / max(total, LEAST))
         elif (last := _last(works, left)) is not None:
-            chosen, resting, seconds = last, False, left
+            chosen, other, seconds = last, False, left
         else:
             return
         spent = _give(chosen, problem, context, seconds)
         total += spent
-        idle += spent if resting else 0.0
+        others += spent if other else 0.0
 
 
 def _next(
-    works: Sequence[_Work], left: float, early: float, rested_little: bool
+    works: Mapping[_Work, float], left: float, early: float, others: float
 ) -> tuple[_Work, bool, float]:
-    """Return whose turn it is, whether its last one changed nothing, and the seconds of this one."""
-    best = max((w for w in works if w.rate > 0), key=lambda w: (w.rate, -w.number), default=None)
-    most = left if best is None else left / PIECE
-    others = [w for w in works if w.rate <= 0 and (w.part.pauses or w.estimate <= most)]
-    waiting = [w for w in others if w.used < w.estimate <= most]
-    soonest = min(waiting, key=lambda w: (w.estimate, w.number), default=None)
-    least = soonest or min(others, key=lambda w: w.waits_longest, default=None)
-    resting = best is None or (least is not None and rested_little and least.used <= best.used)
-    chosen = least if resting else best
-    assert chosen is not None
-    if chosen is soonest:
+    """Return whose turn it is, whether only since it has not had its estimate, and the seconds.
+
+    Parameters
+    ----------
+    works
+        Parts that can use what is left, and the promise of each.
+    others
+        What part of the time went, while others improved, to parts that had not had their estimate.
+    """
+    improving = any(w.improves for w in works)
+    most = left / PIECE if improving else left
+    able = [w for w in works if w.part.pauses or w.improves or w.estimate <= most]
+    best = max(able, key=lambda w: (works[w], -w.number))
+    waiting = [w for w in able if w.used < w.estimate <= most]
+    if waiting and (not improving or others < FLOOR):
+        chosen = min(waiting, key=lambda w: (w.estimate - w.used, w.number))
         need = chosen.estimate - chosen.used
         if not chosen.part.pauses:
             need = max(need, min(AGAIN * need, left / PIECE))
-        return chosen, resting, max(early, need) if len(works) > 1 else left
+        return chosen, improving, max(early, need) if len(works) > 1 else left
+    chosen = best
+    if rested := [w for w in able if w.part.pauses and w is not best]:
+        least = min(rested, key=lambda w: w.waits_longest)
+        if least.used < best.used and least.used * len(rested) < RESTED * sum(w.used for w in able):
+            chosen = least
     if not chosen.part.pauses:
-        return chosen, resting, _piece(chosen, left) if len(works) > 1 else left
-    if resting and best is not None:
-        return chosen, resting, early
-    return chosen, resting, max(early, min(AGAIN * chosen.last, left / LONGEST))
+        return chosen, False, _piece(chosen, left) if len(works) > 1 else left
+    seconds = max(early, min(AGAIN * chosen.last, left / LONGEST)) if chosen.improves else early
+    return chosen, False, seconds
 
 
 def _last(works: Sequence[_Work], left: float) -> _Work | None:
@@ -191,7 +230,7 @@ def _last(works: Sequence[_Work], left: float) -> _Work | None:
         for w in works
         if not w.ended and w.granted < left and (w.part.pauses or w.estimate <= ROUGHLY * left)
     ]
-    return max(may, key=lambda w: (w.rate, -w.estimate, -w.number), default=None)
+    return max(may, key=lambda w: (w.gain, -w.estimate, -w.number), default=None)
 
 
 def _needs(work: _Work, left: float) -> float:
@@ -217,12 +256,18 @@ def _give(work: _Work, problem: Any, context: Context, seconds: float) -> float:
     clock.paused += context.clock.now() - work.left_at
     clock.turn_ends = clock.now() + seconds if work.part.pauses else math.inf
     before, start, work.granted = (context.incumbent, context.bound), context.since(), seconds
-    count = len(work.outcomes)
+    count, offers = len(work.outcomes), context.known.offers
     work.let.switch()
     work.left_at = context.clock.now()
     after, taken = (context.incumbent, context.bound), context.since() - start
     work.used, work.last = work.used + taken, taken
-    work.rate = _gain(before, after) / max(taken, LEAST)
+    work.dry += taken
+    if gain := _gain(before, after):
+        work.gain, work.took, work.dry = gain, max(taken, LEAST), 0.0
+    elif not work.took and context.known.offers > offers:
+        work.took, work.dry = max(work.used, LEAST), 0.0
+    elif work.part.pauses and not work.took and work.estimate <= work.used < AGAIN * work.estimate:
+        work.estimate *= AGAIN  # it has nothing to show yet
     outcome = work.outcomes[-1] if len(work.outcomes) > count else None
     ended = "paused" if outcome is None else outcome.reason or ("refused" if outcome.refused else "done")
     if outcome is not None:
@@ -293,6 +338,13 @@ def _gain(before: tuple[int | None, int | None], after: tuple[int | None, int | 
     improved = 0 if before[0] is None else abs(before[0] - after[0])
     proved = 0 if before[1] is None or after[1] is None else abs(after[1] - before[1])
     return (improved + proved) / size
+
+
+def _gap(context: Context) -> float:
+    """Return the gap, in parts of the incumbent; infinite while there is none."""
+    if context.incumbent is None or context.bound is None:
+        return math.inf
+    return abs(context.incumbent - context.bound) / max(1, abs(context.incumbent))
 
 
 def _outcome(works: Sequence[_Work], context: Context) -> Outcome:

@@ -95,6 +95,64 @@ def test_parts_that_change_nothing_have_equal_time() -> None:
     assert all(2 < world.of(name) < 4 for name in "abc")
 
 
+def test_what_has_not_improved_for_long_gives_its_time_away() -> None:
+    """One part gains much at once and nothing later; another one begins to gain little by little later."""
+    world = World()
+    parts = [
+        world.searching("soon", lambda used: 900 if used < 1 else 700),
+        world.searching("later", lambda used: 690 - 10 * int(max(0.0, used - 4))),
+    ]
+    run(parts, NUMBERS, context := world.context(30.0))
+    assert world.of("later") > 2 * world.of("soon")
+    assert context.incumbent is not None
+    assert context.incumbent < 520
+
+
+def test_what_improved_once_comes_before_what_never_did() -> None:
+    world = World()
+    parts = [
+        world.searching("never", lambda used: 1000),
+        world.searching("steps", lambda used: 900 - 50 * int(used / 2)),
+        world.searching("neither", lambda used: 1000),
+    ]
+    run(parts, NUMBERS, world.context(20.0))
+    assert world.of("steps") > 0.6 * world.seconds
+    assert world.of("never") > 1
+    assert world.of("neither") > 1
+
+
+def test_a_part_with_nothing_to_show_yet_has_more_than_one_whose_answers_are_no_better() -> None:
+    world = World()
+
+    def silent(problem: Problem, context: Context) -> Outcome:
+        while world.of("silent") < 7 and not context.expired:
+            world.work("silent", 0.01)
+        context.offer(1)
+        return Outcome()
+
+    parts = [world.searching("vain", lambda used: 5), Part(name="silent", run=silent)]
+    run(parts, NUMBERS, context := world.context(12.0))
+    assert context.incumbent == 1
+    assert world.of("vain") > 2
+
+
+def test_an_estimate_that_is_too_low_is_doubled_once() -> None:
+    world = World()
+
+    def slow(problem: Problem, context: Context) -> Outcome:
+        while world.of("slow") < 3 and not context.expired:
+            world.work("slow", 0.01)
+        context.offer(3)
+        return Outcome()
+
+    parts = [
+        *(world.searching(name, lambda used: 5) for name in "abcd"),
+        Part(name="slow", run=slow, seconds=lambda problem: 1.6),
+    ]
+    run(parts, NUMBERS, context := world.context(12.0))
+    assert [point.seconds for point in context.trace if point.incumbent == 3] == [pytest.approx(5.4, abs=0.1)]
+
+
 def test_what_cannot_be_paused_gets_its_time_in_one_piece() -> None:
     world = World()
     parts = [world.searching("steady", lambda used: 900 - int(used * 10)), world.once("model", 3.0, 1)]
@@ -270,10 +328,10 @@ def test_portfolios_within_parts_keep_to_the_turns_of_the_outer_one() -> None:
     world = World()
 
     def nested(problem: Problem, context: Context) -> Outcome:
-        inner = context.inner(NUMBERS)
+        inner = context.inner(NUMBERS, known=context.known)
         return run([world.searching(name, lambda used: 6) for name in ("x", "y")], NUMBERS, inner)
 
-    parts = [Part(name="nested", run=nested), world.searching("other", lambda used: 5)]
+    parts = [Part(name="nested", run=nested), world.searching("other", lambda used: 6)]
     run(parts, NUMBERS, world.context(8.0))
     assert 3 < world.of("x") + world.of("y") < 5
     assert 3 < world.of("other") < 5
