@@ -82,7 +82,16 @@ AGAIN = 2
 
 @dataclass(eq=False, kw_only=True)
 class _Work:
-    """A part under way."""
+    """A part under way.
+
+    Attributes
+    ----------
+    used, last, granted
+        Seconds that it has worked, those of its last turn, and those that this turn was to have.
+    gain, took, dry
+        What its last improving turn closed of the gap, how long that took, and how long it has worked since; in
+        place of such a turn, once there is an answer that improves nothing, the time until then.
+    """
 
     part: Part
     number: int = 0
