@@ -89,8 +89,8 @@ class _Work:
     used, last, granted
         Seconds that it has worked, those of its last turn, and those that this turn was to have.
     gain, took, dry
-        What its last improving turn closed of the gap, how long that took, and how long it has worked since; in
-        place of such a turn, once there is an answer that improves nothing, the time until then.
+        What its last improving turn closed of the gap, how long that took, and how long it has worked since.
+        Where there is no such turn, but an answer, the time until that one stands for it.
     """
 
     part: Part
