@@ -222,7 +222,7 @@ def _next(
             need = max(need, min(AGAIN * need, left / PIECE))
         return chosen, improving, max(early, need) if len(works) > 1 else left
     chosen = best
-    if rested := [w for w in able if w.part.pauses and w is not best]:
+    if rested := [w for w in able if w is not best]:
         least = min(rested, key=lambda w: w.waits_longest)
         if least.used < best.used and least.used * len(rested) < RESTED * sum(w.used for w in able):
             chosen = least

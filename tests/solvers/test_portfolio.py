@@ -161,6 +161,13 @@ def test_what_cannot_be_paused_gets_its_time_in_one_piece() -> None:
     assert world.of("model") == 3.0
 
 
+def test_what_had_too_little_in_one_piece_has_more_while_another_part_improves() -> None:
+    world = World()
+    model = replace(world.once("model", 2.0, 1), seconds=lambda problem: 0.5)
+    run([world.searching("steady", lambda used: 900 - int(used * 10)), model], NUMBERS, world.context(20.0))
+    assert [seconds for who, seconds in world.log if who == "model"] == [1.0, 2.0]
+
+
 def test_what_no_other_part_can_use_goes_to_one_that_had_too_little() -> None:
     world = World()
     model = world.once("model", 5.0, 1)
