@@ -24,21 +24,31 @@ from heapq import heappop, heappush
 from itertools import combinations
 
 from ...models.problems.tiles import Tiles
-from ...models.tile_rules import TileGroup, TileInstance, Tiling
+from ...models.tile_rules import TileInstance, Tiling
 from ..context import Context, Outcome
 from .bounds import least_ticks
+from .fusion import solve_greedy
 from .groups import GroupCosts, GroupShape
+from .prices import solve_prices
 
 State = tuple[frozenset[int], frozenset[int]]
 """Tensors that count as in the slow memory, and those that are kept in the fast one."""
 
 
 def solve_exact(problem: Tiles, context: Context) -> Outcome:
-    """Search all groups of joined ops; stop at the option's number of them."""
-    most = context.options["most"]
-    costs = GroupCosts(problem)
+    """Bound by prices; search all groups unless they meet greedy fusion."""
+    outcome = solve_prices(problem, context)
+    if outcome.infeasible or context.expired:
+        return outcome
+    solve_greedy(problem, context)
+    return Outcome() if context.closed else solve_search(problem, context)
+
+
+def solve_search(problem: Tiles, context: Context) -> Outcome:
+    """Search all groups of joined ops for an answer below the best one; stop at the option's number of them."""
+    most, costs = context.options["most"], GroupCosts(problem)
     groups: list[tuple[frozenset[int], GroupShape]] = []
-    for number, ops in enumerate(joined_groups(problem.shapes)):
+    for number, ops in enumerate(joined_groups(costs)):
         if context.expired:
             return Outcome(reason="time")
         if number == most:
@@ -48,31 +58,31 @@ def solve_exact(problem: Tiles, context: Context) -> Outcome:
             groups.append((ops, shape))
     search = TilesSearch(costs=costs, groups=groups, context=context)
     path = search.run(proves=True)
-    if path is None:
-        if context.expired:
-            return Outcome(reason="time")
-        return Outcome(infeasible=True, detail="no group of ops fits that makes what is asked")
-    if not problem.verdict(path).violations:
-        context.offer(path)
-        return Outcome()
-    path = TilesSearch(costs=costs, groups=groups, context=context, written_only=True).run()
+    if path is not None and problem.verdict(path).violations:
+        path = TilesSearch(costs=costs, groups=groups, context=context, written_only=True).run()
     if path is not None:
         context.offer(path)
-    return Outcome(reason="time" if context.expired else None)
+    if context.expired:
+        return Outcome(reason="time")
+    if context.incumbent is None:
+        return Outcome(infeasible=True, detail="no group of ops fits that makes what is asked")
+    context.raise_bound(context.incumbent, kind="shortest path")
+    return Outcome()
 
 
 def _may_fit(given: TileInstance, costs: GroupCosts, ops: frozenset[int]) -> bool:
     """Return whether a group fits with nothing else kept, or all of its small tensors present."""
     shape = costs.shape(ops)
     assert shape is not None
-    if costs.best(ops) is not None:
+    if costs.ticks(ops) is not None:
         return True
     small = [t for t in (*shape.inputs, *shape.outputs) if given.area(t) <= given.capacity]
     return bool(small)
 
 
-def joined_groups(given: TileInstance) -> Iterator[frozenset[int]]:
-    """Yield every set of ops that is joined by tensors made in it, smaller ones first."""
+def joined_groups(costs: GroupCosts) -> Iterator[frozenset[int]]:
+    """Yield every set of ops that tensors made in it join and that can fit, smaller ones first."""
+    given = costs.given
     home = {t: i for i, t in enumerate(given.outputs)}
     beside: list[set[int]] = [set() for _ in given.outputs]
     for i, reads in enumerate(given.inputs):
@@ -82,6 +92,7 @@ def joined_groups(given: TileInstance) -> Iterator[frozenset[int]]:
                 beside[home[t]].add(i)
     layer = [frozenset({i}) for i in range(len(given.outputs))]
     while layer:
+        layer = [ops for ops in layer if costs.room(ops) <= given.capacity]
         yield from layer
         layer = list({ops | {j}: None for ops in layer for i in sorted(ops) for j in sorted(beside[i] - ops)})
 
@@ -95,7 +106,7 @@ class TilesSearch:
     context: Context
     written_only: bool = False
     cheapest: dict[State, int] = field(default_factory=dict)
-    came: dict[State, tuple[State, TileGroup]] = field(default_factory=dict)
+    came: dict[State, tuple[State, frozenset[int], frozenset[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.given = self.costs.given
@@ -126,18 +137,20 @@ class TilesSearch:
                 self.context.raise_bound(bound, kind="shortest path")
             if self.given.finals <= state[0]:
                 return self._path(state)
-            for target, cost, group in self._moves(state):
+            for target, cost, ops, keep in self._moves(state):
                 if self.context.expired:
                     return None
+                if self.context.incumbent is not None and ticks + cost + self.left(target) >= self.context.incumbent:
+                    continue
                 if ticks + cost < self.cheapest.get(target, ticks + cost + 1):
                     self.cheapest[target] = ticks + cost
-                    self.came[target] = state, group
+                    self.came[target] = state, ops, keep
                     number += 1
                     heappush(heap, (ticks + cost + self.left(target), number, target))
         return None
 
-    def _moves(self, state: State) -> Iterator[tuple[State, int, TileGroup]]:
-        """Yield the states to which a group leads, its ticks, and the group."""
+    def _moves(self, state: State) -> Iterator[tuple[State, int, frozenset[int], frozenset[int]]]:
+        """Yield the states to which a group leads, its ticks, its ops, and what it keeps."""
         there, kept = state
         readable = there | kept
         if self.written_only:
@@ -147,17 +160,21 @@ class TilesSearch:
         for ops, shape in self.groups:
             if not shape.inputs <= readable:
                 continue
-            for keep in self._choices(kept | shape.inputs | shape.outputs):
+            for keep in self._choices(kept | shape.inputs | shape.outputs, len(shape.outputs)):
                 written = shape.outputs - keep
                 if written <= there and keep <= kept:
                     continue
-                best = self.costs.best(ops, kept, keep)
-                if best is not None:
-                    yield (self._closed(there | written), keep), best.ticks, best.group
+                ticks = self.costs.ticks(ops, kept, keep)
+                if ticks is not None:
+                    yield (self._closed(there | written), keep), ticks, ops, keep
 
-    def _choices(self, tensors: frozenset[int]) -> Iterator[frozenset[int]]:
-        """Yield the sets of tensors that can be kept and that an op reads."""
-        small = [t for t in sorted(tensors) if self.readers[t] and self.given.area(t) < self.given.capacity]
+    def _choices(self, tensors: frozenset[int], outputs: int) -> Iterator[frozenset[int]]:
+        """Yield the sets of tensors that can be kept: what no op reads only beside other outputs."""
+        small = [
+            t
+            for t in sorted(tensors)
+            if (self.readers[t] or outputs > 1) and self.given.area(t) < self.given.capacity
+        ]
         for count in range(len(small) + 1):
             fits = False
             for chosen in combinations(small, count):
@@ -190,6 +207,6 @@ class TilesSearch:
     def _path(self, state: State) -> Tiling:
         groups = []
         while state in self.came:
-            state, group = self.came[state]
-            groups.append(group)
+            state, ops, keep = self.came[state]
+            groups.append(self.costs.group(ops, state[1], keep))
         return Tiling(groups=tuple(reversed(groups)))

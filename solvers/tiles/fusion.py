@@ -15,7 +15,7 @@ def solve_single(problem: Tiles, context: Context) -> Outcome:
     costs = GroupCosts(problem)
     groups = [frozenset({i}) for i in range(len(problem.shapes.outputs))]
     for group in groups:
-        if costs.best(group) is None:
+        if costs.ticks(group) is None:
             return Outcome(detail=f"op {min(group)} fits at no granularity")
     context.offer(_tiling(costs, groups))
     return Outcome()
@@ -24,9 +24,18 @@ def solve_single(problem: Tiles, context: Context) -> Outcome:
 def solve_greedy(problem: Tiles, context: Context) -> Outcome:
     """Merge the two groups that save most, from each op alone on, until none saves."""
     costs = GroupCosts(problem)
+    groups = greedy_groups(problem, costs, context)
+    if any(costs.ticks(group) is None for group in groups):
+        return Outcome(detail="an op fits at no granularity")
+    context.offer(_tiling(costs, groups))
+    return Outcome(reason="time" if context.expired else None)
+
+
+def greedy_groups(problem: Tiles, costs: GroupCosts, context: Context) -> list[frozenset[int]]:
+    """Return the groups of `solve_greedy`, in an order in which they can run."""
     given = problem.shapes
     groups = [frozenset({i}) for i in range(len(given.outputs))]
-    values = {group: best.ticks for group in groups if (best := costs.best(group)) is not None}
+    values = {group: ticks for group in groups if (ticks := costs.ticks(group)) is not None}
     # A group that does not fit costs more than all others together, so that it is merged first.
     never = 1 + 2 * sum(values.values())
     while True:
@@ -34,21 +43,17 @@ def solve_greedy(problem: Tiles, context: Context) -> Outcome:
         for a, b in _neighbours(given, groups):
             if context.expired:
                 break
-            best = costs.best(a | b)
-            gain = values.get(a, never) + values.get(b, never) - (never if best is None else best.ticks)
-            if best is not None and gain > saved:
+            ticks = costs.ticks(a | b)
+            gain = values.get(a, never) + values.get(b, never) - (never if ticks is None else ticks)
+            if ticks is not None and gain > saved:
                 rest = [group for group in groups if group not in (a, b)]
                 if sequence(given, [*rest, a | b]) is not None:
-                    saved, merged = gain, (a, b, best.ticks)
+                    saved, merged = gain, (a, b, ticks)
         if merged is None:
-            break
+            return sequence(given, groups) or groups
         a, b, ticks = merged
         groups = [group for group in groups if group not in (a, b)] + [a | b]
         values[a | b] = ticks
-    if any(group not in values for group in groups):
-        return Outcome(detail="an op fits at no granularity")
-    context.offer(_tiling(costs, sequence(given, groups) or groups))
-    return Outcome(reason="time" if context.expired else None)
 
 
 def sequence(given: TileInstance, groups: Iterable[frozenset[int]]) -> list[frozenset[int]] | None:
@@ -84,5 +89,4 @@ def _neighbours(
 
 
 def _tiling(costs: GroupCosts, groups: Iterable[frozenset[int]]) -> Tiling:
-    best_of = [costs.best(group) for group in groups]
-    return Tiling(groups=tuple(best.group for best in best_of if best is not None))
+    return Tiling(groups=tuple(map(costs.group, groups)))

@@ -16,19 +16,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...models.problems.tiles import Tiles
 from ...models.tile_rules import MATMUL, MOST_STEPS, TileGroup, TileInstance
+from ..engines.kernels import plain
+from .group_kernel import (
+    ALONG_ROWS,
+    COLUMNS,
+    DEPTH,
+    RASTER,
+    ROWS,
+    WHOLE,
+    TileQuestion,
+    best_tiles,
+)
 
-
-class Best(NamedTuple):
-    """The least latency of a group in ticks, and the group that has it."""
-
-    ticks: int
-    group: TileGroup
+_FOLLOWS = {"*": WHOLE, "h": ROWS, "w": COLUMNS, "k": DEPTH}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +64,15 @@ class GroupShape:
     pointwise: int
 
 
-def group_shape(given: TileInstance, ops: frozenset[int]) -> GroupShape | None:
-    """Return what joined ops read and make; None if their outputs or depths are of several shapes."""
+def asked_parts(
+    given: TileInstance, ops: frozenset[int]
+) -> tuple[dict[int, dict[tuple[str, str], None]], set[int]]:
+    """Return what rows and columns of the tensors of joined ops follow, and the depths that are split."""
     order = sorted(ops, reverse=True)
     read = {t for i in order for t in given.inputs[i]}
-    made = {given.outputs[i] for i in order}
-    outputs = made - read
-    if len({given.shape(t) for t in outputs}) > 1:
-        return None
-    parts: dict[int, dict[tuple[str, str], None]] = {t: {("h", "w"): None} for t in outputs}
+    parts: dict[int, dict[tuple[str, str], None]] = {
+        t: {("h", "w"): None} for i in order if (t := given.outputs[i]) not in read
+    }
     feeding, depths = set[int](), set[int]()
     for i in order:
         out, reads = given.outputs[i], given.inputs[i]
@@ -82,11 +89,22 @@ def group_shape(given: TileInstance, ops: frozenset[int]) -> GroupShape | None:
             parts.setdefault(reads[0], {})[rows, depth] = None
             parts.setdefault(reads[1], {})[depth, columns] = None
         feeding.update(reads)
+    return parts, depths
+
+
+def group_shape(given: TileInstance, ops: frozenset[int]) -> GroupShape | None:
+    """Return what joined ops read and make; None if their outputs or depths are of several shapes."""
+    read = {t for i in ops for t in given.inputs[i]}
+    made = {given.outputs[i] for i in ops}
+    outputs = made - read
+    if len({given.shape(t) for t in outputs}) > 1:
+        return None
+    parts, depths = asked_parts(given, ops)
     if len(depths) > 1:
         return None
     width, height = given.shape(min(outputs))
     costs = [
-        sum(given.base_costs[i] for i in order if (given.op_types[i] == MATMUL) is x) for x in (True, False)
+        sum(given.base_costs[i] for i in ops if (given.op_types[i] == MATMUL) is x) for x in (True, False)
     ]
     return GroupShape(
         inputs=frozenset(read - made),
@@ -100,131 +118,137 @@ def group_shape(given: TileInstance, ops: frozenset[int]) -> GroupShape | None:
     )
 
 
+def least_room(given: TileInstance, ops: frozenset[int]) -> int:
+    """Return the elements that slices and tiles take at least, where the smallest side of a tile is 1."""
+    parts, _ = asked_parts(given, ops)
+    return 1 + sum(
+        max(
+            (given.heights[t] if rows == "*" else 1) * (given.widths[t] if columns == "*" else 1)
+            for rows, columns in parts[t]
+        )
+        for t in parts.keys() & given.started
+    )
+
+
 class GroupCosts:
     """The least latencies of groups, each computed once."""
 
     def __init__(self, problem: Tiles) -> None:
         self.problem, self.given = problem, problem.shapes
         self.shape = cache(lambda ops: group_shape(self.given, ops))
-        self._best: dict[Any, tuple[int, tuple[int, int, int], str] | None] = {}
+        self.room = cache(lambda ops: least_room(self.given, ops))
+        self._best: dict[Any, tuple[int, int, int, int, int] | None] = {}
 
-    def best(
+    def ticks(
         self, ops: frozenset[int], resident: frozenset[int] = frozenset(), keep: frozenset[int] = frozenset()
-    ) -> Best | None:
-        """Return the best way to run a group; None if it is none, or fits at no granularity.
+    ) -> int | None:
+        """Return the least latency of a group; None if it is none, or fits at no granularity.
 
         Parameters
         ----------
         resident, keep
             Tensors that are in the fast memory before, and after it.
         """
+        best = self._tiles(ops, resident, keep)
+        return None if best is None else best[0]
+
+    def group(
+        self, ops: frozenset[int], resident: frozenset[int] = frozenset(), keep: frozenset[int] = frozenset()
+    ) -> TileGroup:
+        """Return a group that fits in its best tiles and order."""
+        shape, best = self.shape(ops), self._tiles(ops, resident, keep)
+        assert shape is not None
+        assert best is not None
+        _, w, h, k, order = best
+        tiles = _order(shape.width // w, shape.height // h, order)
+        return TileGroup(
+            ops=tuple(sorted(ops)), granularity=(w, h, k), keep=tuple(sorted(keep)), order=tiles
+        )
+
+    def _tiles(
+        self, ops: frozenset[int], resident: frozenset[int], keep: frozenset[int]
+    ) -> tuple[int, int, int, int, int] | None:
         shape = self.shape(ops)
         if shape is None:
             return None
         whole = resident | keep
-        arriving = sum(self.given.area(t) for t in (keep & shape.inputs) - resident)
-        room = self.given.capacity - sum(self.given.area(t) for t in whole)
+        arriving = sum(map(self.given.area, (keep & shape.inputs) - resident))
+        room = self.given.capacity - sum(map(self.given.area, whole))
         written = len(shape.outputs - keep)
-        key = (ops, shape.inputs & whole, arriving, room, written)
+        return self.least(ops, shape.inputs & whole, arriving, room, written)
+
+    def least(
+        self, ops: frozenset[int], whole: frozenset[int], arriving: int, room: int, written: int
+    ) -> tuple[int, int, int, int, int] | None:
+        """Return ticks, granularity and order that are best; None if nothing fits.
+
+        Parameters
+        ----------
+        whole
+            Inputs of which no slices are loaded.
+        arriving
+            Elements that arrive whole in the first step.
+        room
+            Elements for slices and tiles.
+        written
+            Outputs that are written.
+        """
+        key = (ops, whole, arriving, room, written)
         if key not in self._best:
+            shape = self.shape(ops)
+            assert shape is not None
             self._best[key] = self._search(shape, whole, arriving, room, written)
-        best = self._best[key]
-        if best is None:
-            return None
-        ticks, granularity, order = best
-        tiles = _order(shape.width // granularity[0], shape.height // granularity[1], order)
-        group = TileGroup(
-            ops=tuple(sorted(ops)), granularity=granularity, keep=tuple(sorted(keep)), order=tiles
-        )
-        return Best(ticks, group)
+        return self._best[key]
 
     def _search(
         self, shape: GroupShape, whole: frozenset[int], arriving: int, room: int, written: int
-    ) -> tuple[int, tuple[int, int, int], str] | None:
-        """Return ticks, granularity and the name of the order that is best."""
-        given, scale = self.given, self.problem.scale
-        w, h, k = np.meshgrid(
-            *(
-                np.array(_divisors(x), dtype=object if self._is_large(shape) else np.int64)
-                for x in (shape.width, shape.height, shape.depth)
-            ),
-            indexing="ij",
+    ) -> tuple[int, int, int, int, int] | None:
+        """Return ticks, granularity and order that are best."""
+        given, problem = self.given, self.problem
+        question = TileQuestion(
+            width=shape.width,
+            height=shape.height,
+            depth=shape.depth,
+            room=room,
+            written=written,
+            arriving=arriving,
+            matmul=shape.matmul * problem.scale,
+            pointwise=shape.pointwise * problem.scale,
+            element=problem.scale // given.bandwidth,
+            native_width=given.native[0],
+            native_height=given.native[1],
+            flush=problem.raster == "flush",
+            spread=problem.pointwise == "spread",
+            shared=problem.place == "shared" and not shape.matmul,
         )
-        columns, rows, steps = shape.width // w, shape.height // h, shape.depth // k
-        single = {"w": columns == 1, "h": rows == 1, "k": steps == 1, "*": np.ones(w.shape, dtype=bool)}
-        sides = {"w": w, "h": h, "k": k}
-        entering = dict.fromkeys(("all", "row", "column", "step", "any"), 0 * w)
-        seen: list[tuple[int, str, str]] = []
-        for t, x, y in shape.slices:
-            if t in whole:
-                continue
-            size = sides.get(x, given.heights[t]) * sides.get(y, given.widths[t]) * np.ones_like(w)
-            for u, p, q in seen:
-                if u == t:
-                    same = (single[x] & single[p]) | (x == p)
-                    size = np.where(same & ((single[y] & single[q]) | (y == q)), 0, size)
-            seen.append((t, x, y))
-            by_step = np.where((steps > 1) & ("k" in (x, y)), size, 0)
-            entering["all"] = entering["all"] + size
-            entering["step"] = entering["step"] + by_step
-            entering["row"] = entering["row"] + (size if y == "w" else by_step)
-            entering["column"] = entering["column"] + (size if x == "h" else by_step)
-            entering["any"] = entering["any"] + (size if y == "w" or x == "h" else by_step)
-        passes = -(-w // given.native[0]) * -(-h // given.native[1])
-        matmul, others = shape.matmul * passes * scale // steps, shape.pointwise * passes * scale
-        if self.problem.pointwise == "spread":
-            inner = last = matmul + others // steps
+        sides = [_divisors(x) for x in (shape.width, shape.height, shape.depth)]
+        rows = [
+            (t, _FOLLOWS[x], _FOLLOWS[y], given.heights[t], given.widths[t])
+            for t, x, y in shape.slices
+            if t not in whole
+        ]
+        if self._is_large(shape):
+            best = plain(best_tiles)(question, *([*map(int, side)] for side in sides), rows)
         else:
-            inner, last = matmul, matmul + others
-        per_element = scale // given.bandwidth
-        leaving = written * w * h
-
-        def tile(loaded: Any) -> Any:
-            """Return the ticks of a tile of which the first step loads so much."""
-            middle = np.maximum(inner, entering["step"] * per_element) * np.maximum(steps - 2, 0)
-            middle = middle + np.maximum(inner, loaded * per_element)
-            final = np.where(steps > 1, entering["step"], loaded) + leaving
-            return np.where(steps > 1, middle, 0) + np.maximum(last, final * per_element)
-
-        begin = tile(entering["all"] + arriving)
-        row, column = tile(entering["row"]), tile(entering["column"])
-        flat = self.problem.raster == "flush"
-        wrap = tile(entering["all"]) if flat else np.where(columns > 1, tile(entering["any"]), column)
-        orders = {
-            "raster": rows * (columns - 1) * (tile(entering["all"]) if flat else row) + (rows - 1) * wrap,
-            "rows": rows * (columns - 1) * row + (rows - 1) * column,
-            "columns": (columns - 1) * row + columns * (rows - 1) * column,
-        }
-        shared = self.problem.place == "shared" and not shape.matmul
-        held = np.maximum(entering["all"], leaving) if shared else entering["all"] + leaving
-        fits = (held <= room) & (rows * columns * steps <= MOST_STEPS)
-        if not fits.any():
-            return None
-        least_of = []
-        for rank, (name, rest) in enumerate(orders.items()):
-            ticks = (begin + rest)[fits]
-            least = ticks.min()
-            count = np.where(ticks == least, (rows * columns * steps)[fits], MOST_STEPS + 1)
-            at = int(count.argmin())
-            least_of.append(
-                (int(least), int(count[at]), rank, tuple(int(x[fits][at]) for x in (w, h, k)), name)
-            )
-        ticks, _, _, (a, b, c), name = min(least_of)
-        return ticks, (a, b, c), name
+            best = best_tiles(question, *sides, np.array(rows, dtype=np.int64).reshape(-1, 5))
+        return None if best[0] < 0 else best
 
     def _is_large(self, shape: GroupShape) -> bool:
-        """Return whether ticks might exceed 64 bits at any granularity that is allowed."""
-        given = self.given
-        area = sum(map(given.area, (*shape.inputs, *shape.outputs))) * (1 + len(shape.slices))
-        step = area * self.problem.scale + (shape.matmul + shape.pointwise) * area * self.problem.scale
-        return step * MOST_STEPS >= 2**62
+        """Return whether ticks might exceed 64 bits at a granularity that is allowed.
+
+        A tile covers at most w h native ones, so all compute is at most that of tiles of one element.
+        """
+        given, scale = self.given, self.problem.scale
+        moved = sum(given.area(t) for t, _, _ in shape.slices) + sum(map(given.area, shape.outputs))
+        work = (shape.matmul + shape.pointwise) * shape.width * shape.height
+        return (work + moved * MOST_STEPS) * scale >= 2**62
 
 
-def _order(columns: int, rows: int, name: str) -> tuple[int, ...] | None:
+def _order(columns: int, rows: int, order: int) -> tuple[int, ...] | None:
     """Return the tiles of a snake along rows or columns; None row by row."""
-    if name == "raster":
+    if order == RASTER:
         return None
-    if name == "rows":
+    if order == ALONG_ROWS:
         return tuple(
             r * columns + (c if r % 2 == 0 else columns - 1 - c) for r in range(rows) for c in range(columns)
         )
@@ -234,7 +258,7 @@ def _order(columns: int, rows: int, name: str) -> tuple[int, ...] | None:
 
 
 @cache
-def _divisors(number: int) -> tuple[int, ...]:
+def _divisors(number: int) -> NDArray[np.int64]:
     """Return the divisors of a number, ascending."""
     low = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    return tuple(sorted({*low, *(number // d for d in low)}))
+    return np.array(sorted({*low, *(number // d for d in low)}), dtype=np.int64)

@@ -62,11 +62,11 @@ def _candidates(problem: Tiles, most: int, expired: Callable[[], bool]) -> list[
     """Return the groups that fit, in their best tiles; None if there are more than `most` to look at."""
     costs, candidates = GroupCosts(problem), list[Candidate]()
     started = problem.shapes.started
-    for number, ops in enumerate(joined_groups(problem.shapes)):
+    for number, ops in enumerate(joined_groups(costs)):
         if expired() or number == most:
             return None if number == most else candidates
-        best, shape = costs.best(ops), costs.shape(ops)
-        if best is not None and shape is not None:
+        ticks, shape = costs.ticks(ops), costs.shape(ops)
+        if ticks is not None and shape is not None:
             reads = tuple(sorted(shape.inputs - started))
-            candidates.append(Candidate(best.ticks, reads, tuple(sorted(shape.outputs)), best.group))
+            candidates.append(Candidate(ticks, reads, tuple(sorted(shape.outputs)), costs.group(ops)))
     return candidates
