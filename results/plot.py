@@ -2,7 +2,7 @@
 
 Of a plan: `profile` (memory over time), `gantt` (runs and copies), `residency` (memory of every tier),
 `timeline` (both, and stalls), `cells` (runs and runs again, and what memory cells hold), `stages` (those of
-`hybrid`, and what a device of each holds).
+`hybrid`, and what a device of each holds), `tiling` (groups of `tiles`, and what stays).
 Of an allocation: `allocation` (time x address, one pool), `allocations` (every pool).
 Of a sweep of memories: `trade_off` (makespan over memory, with bounds).
 Of experiments (`lowtide.results.tables.measured.measured`): `cactus`, `performance_profile`, `trace`,
@@ -19,6 +19,7 @@ from .figures.plot_plan import gantt, gantt_inches, residency, residency_inches
 from .figures.plot_profile import profile
 from .figures.plot_runs import SCATTER_INCHES, cactus, performance_profile, scatter
 from .figures.plot_stages import stages, stages_inches
+from .figures.plot_tiles import tiling, tiling_inches
 from .figures.plot_timeline import timeline, timeline_inches
 from .figures.plot_trace import incumbents, trace
 from .figures.plot_trade_off import trade_off
@@ -46,6 +47,8 @@ __all__ = [
     "scatter",
     "stages",
     "stages_inches",
+    "tiling",
+    "tiling_inches",
     "timeline",
     "timeline_inches",
     "trace",

@@ -20,7 +20,7 @@ def solve_auto(problem: Tiles, context: Context) -> Outcome:
 PARTS = (
     Part(name="fused-layer", run=solve_fused_layer, seconds=per_op(1_000)),
     Part(name="greedy", run=solve_greedy, seconds=per_op(500)),
-    Part(name="prices", run=solve_prices, seconds=per_op(50)),
+    Part(name="prices", run=solve_prices, seconds=per_op(10)),
     Part(name="local-search", run=solve_local_search, seconds=per_op(40)),
     Part(name="exact", run=solve_search, seconds=per_op(100, 2)),
 )

@@ -45,7 +45,7 @@ def solve_exact(problem: Tiles, context: Context) -> Outcome:
 
 
 def solve_search(problem: Tiles, context: Context) -> Outcome:
-    """Search all groups of joined ops for an answer below the best one; stop at the option's number of them."""
+    """Search all groups of joined ops for a better answer; stop at the option's number of them."""
     most, costs = context.options["most"], GroupCosts(problem)
     groups: list[tuple[frozenset[int], GroupShape]] = []
     for number, ops in enumerate(joined_groups(costs)):
@@ -140,7 +140,10 @@ class TilesSearch:
             for target, cost, ops, keep in self._moves(state):
                 if self.context.expired:
                     return None
-                if self.context.incumbent is not None and ticks + cost + self.left(target) >= self.context.incumbent:
+                if (
+                    self.context.incumbent is not None
+                    and ticks + cost + self.left(target) >= self.context.incumbent
+                ):
                     continue
                 if ticks + cost < self.cheapest.get(target, ticks + cost + 1):
                     self.cheapest[target] = ticks + cost

@@ -94,7 +94,10 @@ def best_tiles(
                             break
                         a, b = slices[u][1], slices[u][2]
                         known = known or (
-                            (x == a or (_single(x, rows, columns, steps) and _single(a, rows, columns, steps)))
+                            (
+                                x == a
+                                or (_single(x, rows, columns, steps) and _single(a, rows, columns, steps))
+                            )
                             and (
                                 y == b
                                 or (_single(y, rows, columns, steps) and _single(b, rows, columns, steps))

@@ -161,9 +161,7 @@ class GroupCosts:
         assert best is not None
         _, w, h, k, order = best
         tiles = _order(shape.width // w, shape.height // h, order)
-        return TileGroup(
-            ops=tuple(sorted(ops)), granularity=(w, h, k), keep=tuple(sorted(keep)), order=tiles
-        )
+        return TileGroup(ops=tuple(sorted(ops)), granularity=(w, h, k), keep=tuple(sorted(keep)), order=tiles)
 
     def _tiles(
         self, ops: frozenset[int], resident: frozenset[int], keep: frozenset[int]
@@ -178,7 +176,14 @@ class GroupCosts:
         return self.least(ops, shape.inputs & whole, arriving, room, written)
 
     def least(
-        self, ops: frozenset[int], whole: frozenset[int], arriving: int, room: int, written: int
+        self,
+        ops: frozenset[int],
+        whole: frozenset[int],
+        arriving: int,
+        room: int,
+        written: int,
+        *,
+        computes: bool = True,
     ) -> tuple[int, int, int, int, int] | None:
         """Return ticks, granularity and order that are best; None if nothing fits.
 
@@ -192,16 +197,24 @@ class GroupCosts:
             Elements for slices and tiles.
         written
             Outputs that are written.
+        computes
+            Whether ops take time; else only transfers do.
         """
-        key = (ops, whole, arriving, room, written)
+        key = (ops, whole, arriving, room, written, computes)
         if key not in self._best:
             shape = self.shape(ops)
             assert shape is not None
-            self._best[key] = self._search(shape, whole, arriving, room, written)
+            self._best[key] = self._search(shape, whole, arriving, room, written, computes)
         return self._best[key]
 
     def _search(
-        self, shape: GroupShape, whole: frozenset[int], arriving: int, room: int, written: int
+        self,
+        shape: GroupShape,
+        whole: frozenset[int],
+        arriving: int,
+        room: int,
+        written: int,
+        computes: bool,
     ) -> tuple[int, int, int, int, int] | None:
         """Return ticks, granularity and order that are best."""
         given, problem = self.given, self.problem
@@ -212,8 +225,8 @@ class GroupCosts:
             room=room,
             written=written,
             arriving=arriving,
-            matmul=shape.matmul * problem.scale,
-            pointwise=shape.pointwise * problem.scale,
+            matmul=shape.matmul * problem.scale * computes,
+            pointwise=shape.pointwise * problem.scale * computes,
             element=problem.scale // given.bandwidth,
             native_width=given.native[0],
             native_height=given.native[1],

@@ -41,7 +41,7 @@ def solve_local_search(problem: Tiles, context: Context) -> Outcome:
     starts = {tuple(range(len(problem.shapes.outputs))): None}
     merged = greedy_groups(problem, costs, context)
     starts[tuple(i for group in merged for i in sorted(group))] = None
-    tables = []
+    tables: list[tuple[int, int, SegmentTable]] = []
     for sequence in starts:
         table = SegmentTable(costs=costs, links=links, sequence=sequence)
         ticks = table.fill()
@@ -72,7 +72,9 @@ def solve_local_search(problem: Tiles, context: Context) -> Outcome:
 
 def _same(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     """Return the length of the beginning that two sequences share."""
-    return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next(
+        (k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def _changed(table: SegmentTable, links: Links, rng: Random) -> tuple[int, ...] | None:
@@ -99,7 +101,7 @@ def _changed(table: SegmentTable, links: Links, rng: Random) -> tuple[int, ...] 
 
 
 def _range(sequence: list[int], part: list[int], at: int, links: Links) -> tuple[int, int]:
-    """Return the first and the last place to which a part can move: between what it reads and what reads it."""
+    """Return the first and the last place to which a part can move."""
     before = frozenset().union(*(links.before[i] for i in part))
     behind = frozenset().union(*(links.behind[i] for i in part))
     low = next((p + 1 for p in range(at - 1, -1, -1) if sequence[p] in before), 0)

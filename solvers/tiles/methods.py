@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...models.problems.tiles import Tiles
-from ..method import BOUND, OPTIMUM, Export, Method, Option
+from ..method import BOUND, OPTIMUM, Method, Option
 from ..room import Room
 
 _KERNELS = (".tiles.group_kernel",)
@@ -55,18 +55,6 @@ ROOM = Room(
             "(Alwani et al., MICRO 2016)",
             proves=BOUND,
             kernels=_KERNELS,
-        ),
-        Method(
-            "cpsat",
-            ".tiles.models:solve_cpsat",
-            "which groups run, none of which keeps a tensor in fast memory",
-            proves=OPTIMUM,
-            kernels=_KERNELS,
-            options=(_MOST,),
-            engine="cpsat",
-            model=Export(
-                "tiles.groups_cpsat", ".tiles.models:stated", scope="answers that keep nothing in fast memory"
-            ),
         ),
         Method(
             "greedy",

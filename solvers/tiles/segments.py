@@ -1,7 +1,7 @@
 """The best groups for ops in a given sequence: a dynamic program over segments and what they keep.
 
-A sequence has every op once or more, each after an op run that makes what it reads; a reader uses the last such
-run before it. A group is a segment. A tensor that is made and read in a segment must not be used behind it.
+A sequence has every op once or more, each after runs that make what it reads; a reader uses the last such run
+before it. A group is a segment. A tensor that is made and read in a segment must not be used behind it.
 States at a position are sets of tensors that are kept there, and those of them that were not written; of many
 states the cheapest go on. Without keeping, the program is exact.
 """
@@ -26,7 +26,7 @@ Kept = tuple[frozenset[int], frozenset[int]]
 """Tensors that are kept, and those of them that were not written."""
 
 
-class Segment(NamedTuple):
+class GroupSegment(NamedTuple):
     """A group of the ops from one position of a sequence to another one.
 
     Attributes
@@ -42,8 +42,8 @@ class Segment(NamedTuple):
     later: dict[int, int]
 
 
-class Entry(NamedTuple):
-    """How a state is reached: ticks so far, position and state before, ops and tensors that the group keeps."""
+class Arrival(NamedTuple):
+    """How a state is reached: ticks, position and state before, ops of the group, what it keeps."""
 
     ticks: int
     position: int
@@ -60,7 +60,7 @@ class SegmentTable:
     links: Links
     sequence: tuple[int, ...]
     keeps: bool = True
-    states: list[dict[Kept, Entry]] = field(default_factory=list)
+    states: list[dict[Kept, Arrival]] = field(default_factory=list)
     uses: dict[int, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class SegmentTable:
         for position, i in enumerate(self.sequence):
             self.runs.setdefault(self.costs.given.outputs[i], []).append(position)
 
-    def fill(self, known: Sequence[dict[Kept, Entry]] = ()) -> int | None:
+    def fill(self, known: Sequence[dict[Kept, Arrival]] = ()) -> int | None:
         """Return the least ticks; None if no segments fit.
 
         Parameters
@@ -81,7 +81,7 @@ class SegmentTable:
             States at the first positions, of a sequence that is the same up to the last of them.
         """
         empty: Kept = (frozenset(), frozenset())
-        start = Entry(0, -1, empty, frozenset(), frozenset())
+        start = Arrival(0, -1, empty, frozenset(), frozenset())
         self.states = [*known] or [{empty: start}]
         first = len(self.states) - 1
         self.states += [{} for _ in range(len(self.sequence) - first)]
@@ -105,7 +105,7 @@ class SegmentTable:
             position, state = entry.position, entry.before
         return Tiling(groups=tuple(reversed(groups)))
 
-    def _segments(self, position: int) -> Iterator[Segment]:
+    def _segments(self, position: int) -> Iterator[GroupSegment]:
         """Yield the groups that begin at a position."""
         given, joined, ops = self.costs.given, list[set[int]](), set[int]()
         for end in range(position + 1, len(self.sequence) + 1):
@@ -118,7 +118,7 @@ class SegmentTable:
             if self.costs.room(frozenset(ops)) > given.capacity:
                 return
             if len(joined) == 1 and (later := self._later(position, end)) is not None:
-                yield Segment(frozenset(ops), end, later)
+                yield GroupSegment(frozenset(ops), end, later)
 
     def _later(self, position: int, end: int) -> dict[int, int] | None:
         """Return the next uses behind a segment; None if it reads a tensor that it makes for later, too."""
@@ -141,7 +141,7 @@ class SegmentTable:
             return None
         return use
 
-    def _extend(self, position: int, state: Kept, ticks: int, segment: Segment) -> None:
+    def _extend(self, position: int, state: Kept, ticks: int, segment: GroupSegment) -> None:
         """Add the states to which a segment leads."""
         given, costs = self.costs.given, self.costs
         resident, unwritten = state
@@ -165,4 +165,4 @@ class SegmentTable:
                 continue
             key = (keep, must | (keep & shape.outputs))
             if key not in target or ticks + cost < target[key].ticks:
-                target[key] = Entry(ticks + cost, position, state, segment.ops, keep)
+                target[key] = Arrival(ticks + cost, position, state, segment.ops, keep)

@@ -1,1 +1,0 @@
-"""Formulations of `tiles`: which groups of ops to run."""
