@@ -20,6 +20,7 @@ no group changes its usage by label, but for a constant, one with the least room
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...models.cost_network import FORBIDDEN, CostNetwork
-from ...models.problems.sharding import Sharding
+from ..model import ticker
 
 Numbers = NDArray[np.int64]
 Piece = tuple[int, int, Numbers]
@@ -37,13 +38,29 @@ INFINITE = 2**62 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fold:
+    """A group whose label is the best one for those of others.
+
+    Attributes
+    ----------
+    near
+        The others: groups, or folds that come before this one, counted on from the groups.
+    best
+        Its label, by labels of theirs.
+    """
+
+    near: tuple[int, ...]
+    best: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShardingData:
     """A network without what no finite choice has.
 
     Attributes
     ----------
     group
-        By node, its group; -1 if it is settled.
+        By node, its group, or fold (counted on from the groups); -1 if it is settled.
     strategies
         By node, its strategy (as the network counts them) for each label of its group.
     fixed
@@ -59,6 +76,8 @@ class ShardingData:
         By section, what of the limit is left if all use their least there; negative: there is no answer.
     empty
         A node without strategies, so that there is no answer; None if each has one.
+    folds
+        Groups that are folded; those that another one depends on come first.
     """
 
     group: list[int]
@@ -69,17 +88,24 @@ class ShardingData:
     pieces: list[list[Piece]]
     room: Numbers
     empty: int | None
+    folds: tuple[Fold, ...] = ()
 
     def choice(self, labels: NDArray[np.int64] | list[int]) -> list[int]:
         """Return the strategies of the nodes for labels of the groups."""
+        all_labels = [int(s) for s in labels]
+        for fold in self.folds:
+            all_labels.append(int(fold.best[tuple(all_labels[u] for u in fold.near)]))
         return [
-            int(row[labels[g] if g >= 0 else 0]) for g, row in zip(self.group, self.strategies, strict=True)
+            int(row[all_labels[g] if g >= 0 else 0])
+            for g, row in zip(self.group, self.strategies, strict=True)
         ]
 
     def labels(self, choice: tuple[int, ...]) -> list[int] | None:
         """Return the labels of strategies of the nodes; None if a node has one that is out, or two differ."""
         labels = [-1] * len(self.costs)
         for g, row, s in zip(self.group, self.strategies, choice, strict=True):
+            if g >= len(labels):  # folded
+                continue
             places = np.flatnonzero(row == s)
             if not len(places) or (g >= 0 and labels[g] not in (-1, places[0])):
                 return None
@@ -88,16 +114,16 @@ class ShardingData:
         return labels
 
 
-def sharding_data(problem: Sharding) -> ShardingData:
-    """Return the data of a problem, made once and kept with it."""
-    data: ShardingData | None = problem.__dict__.get("_data")
-    if data is None:
-        data = problem.__dict__["_data"] = _made(problem.network)
-    return data
+def merged_data(network: CostNetwork, expired: Callable[[], bool]) -> ShardingData:
+    """Return the data of a network, with all labels that finite choices within the limit may have.
 
-
-def _made(network: CostNetwork) -> ShardingData:
-    merger = _Merger(network)
+    Raises
+    ------
+    BuildTimeout
+        If time is over before.
+    """
+    tick = ticker(expired)
+    merger = _Merger(network, tick)
     intervals, sections = _sections([*network.intervals], [any(row) for row in network.usages])
     usages = [np.array(row) for row in network.usages]
     while merger.empty is None:
@@ -145,13 +171,15 @@ class _Merger:
         A node whose group has no label left.
     """
 
-    def __init__(self, network: CostNetwork) -> None:
+    def __init__(self, network: CostNetwork, tick: Callable[[], None]) -> None:
+        self.tick = tick
         self.costs = [_finite(row) for row in network.costs]
         self.members = [[(v, np.arange(len(row)))] for v, row in enumerate(self.costs)]
         self.around: list[dict[int, Numbers]] = [{} for _ in self.costs]
         self.alive = [True] * len(self.costs)
         self.empty: int | None = None
         for (u, v), row in zip(network.edges, network.matrices, strict=True):
+            tick()
             self._connect(u, v, _finite(row).reshape(len(self.costs[u]), len(self.costs[v])))
         self.dirty = set(range(len(self.costs)))
         self.pairs = [*network.edges]
@@ -159,6 +187,7 @@ class _Merger:
     def run(self) -> None:
         """Drop labels and merge groups until nothing changes, or a group is empty."""
         while self.empty is None and (self.dirty or self.pairs):
+            self.tick()
             if self.pairs:
                 u, v = self.pairs.pop()
                 if v in self.around[u]:

@@ -31,8 +31,9 @@ import numpy as np
 from ...models.problems.sharding import Sharding
 from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import at_most, linear
-from .data import INFINITE, ShardingData, sharding_data
+from .data import INFINITE, ShardingData
 from .prices import Masks, plain, without_dear
+from .reduction import sharding_data
 
 ENGINE = "milp"
 Kept = tuple[list[Masks], dict[tuple[int, int], Masks]]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...formulations.sharding.data import ShardingData, sharding_data
+from ...formulations.sharding.data import ShardingData
 from ...formulations.sharding.prices import Shifted, UsagePrices, plain, shifted
 from ...models.problems.sharding import Sharding
 from ..context import Context, Outcome
-from .bounds import hopeless, raise_bound
+from .bounds import hopeless, prepared, raise_bound
 from .flat import flat_network
 from .message_kernel import (
     Floats,
@@ -53,13 +53,16 @@ POLISHED = 12
 """Passes of single groups after an answer is read off; later ones change little."""
 
 
-def solve_prices(problem: Sharding, context: Context) -> Outcome:
-    """Raise the bound and offer each better answer until the steps are over."""
-    data = sharding_data(problem)
+def solve_prices(problem: Sharding, context: Context, ascent: Ascent | None = None) -> Outcome:
+    """Raise the bound and offer each better answer until the steps are over; go on with those of `ascent`."""
+    data = prepared(problem, context)
+    if data is None:
+        return Outcome(reason="time")
     if (ended := hopeless(data)) is not None:
         return ended
     raise_bound(problem, context)
-    Ascent(data, context.seed).run(context, int(context.options.get("rounds", ROUNDS)))
+    ascent = ascent or Ascent(data, context.seed)
+    ascent.run(context, int(context.options.get("rounds", ROUNDS)))
     return Outcome(reason="time" if context.expired else None)
 
 
@@ -70,8 +73,8 @@ class Ascent:
     ----------
     shift
         The costs that the best prices and messages shift, in integers.
-    prices
-        The best prices.
+    prices, sent
+        The best prices, and the messages at these.
     """
 
     def __init__(self, data: ShardingData, seed: int) -> None:
@@ -83,7 +86,7 @@ class Ascent:
         self.messages: Floats = np.zeros(count)
         self._shares: Floats = np.zeros(count)
         self._left: Floats = np.zeros(len(self.net.costs))
-        self.value, self.prices, self.shares = -np.inf, self.now, self._shares
+        self.value, self.prices, self.shares, self.sent = -np.inf, self.now, self._shares, self.messages
         self.pace, self.idle = 1.0, 0
         self.limit = float(max(1, data.room.max(initial=1)))
         self.shift: Shifted = plain(data)
@@ -126,6 +129,8 @@ class Ascent:
         if value > self.value:
             self.value, self.idle = value, 0
             self.prices, self.shares = self.now.copy(), self._shares.copy()
+            self.sent = self.messages.copy()
+            self.pace = min(1.0, self.pace * 1.1)
         elif self.idle > READ:
             self.pace, self.idle = self.pace * 0.8, 0
             self.now = self.prices.copy()

@@ -6,16 +6,26 @@ node has no strategy left, or the least usages of all nodes at a section exceed 
 
 from __future__ import annotations
 
-from ...formulations.sharding.data import ShardingData, sharding_data
+from ...formulations.model import BuildTimeout
+from ...formulations.sharding.data import ShardingData
+from ...formulations.sharding.reduction import sharding_data
 from ...formulations.sharding.prices import plain
 from ...models.problems.sharding import Sharding
 from ..context import Context, Outcome
 
 
+def prepared(problem: Sharding, context: Context) -> ShardingData | None:
+    """Return the data of a problem; None if the time was over before they were made."""
+    try:
+        return sharding_data(problem, lambda: context.expired)
+    except BuildTimeout:
+        return None
+
+
 def raise_bound(problem: Sharding, context: Context) -> None:
     """Raise the bound to the sum of the least costs."""
-    data = sharding_data(problem)
-    if data.empty is None:
+    data = prepared(problem, context)
+    if data is not None and data.empty is None:
         context.raise_bound(plain(data).bound, kind="least costs")
 
 

@@ -7,6 +7,7 @@ from ..method import BOUND, OPTIMUM, PYOMO_SOLVER, Export, Method, Option
 from ..room import Room
 
 _KERNELS = (".sharding.message_kernel",)
+_ALL_KERNELS = (*_KERNELS, ".sharding.beam_kernel")
 
 ROOM = Room(
     problem=Sharding,
@@ -14,9 +15,9 @@ ROOM = Room(
         Method(
             "auto",
             ".sharding.auto:solve_auto",
-            "prices of usage and messages between groups, and the MILP over the local polytope",
+            "prices of usage and messages between groups, beams that these guide, and the MILP",
             proves=OPTIMUM,
-            kernels=_KERNELS,
+            kernels=_ALL_KERNELS,
             engine="highs",
         ),
         Method(
@@ -38,6 +39,13 @@ ROOM = Room(
             kernels=_KERNELS,
             engine="highs",
             model=Export("sharding.local_lp", scope="shares of strategies"),
+        ),
+        Method(
+            "beam",
+            ".sharding.beams:solve_beams",
+            "beams over all groups and over some of them, guided by prices and messages",
+            options=(Option("rounds", 2**31, "beams over all groups, each with moves after it"),),
+            kernels=_ALL_KERNELS,
         ),
         Method(
             "prices",

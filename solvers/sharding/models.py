@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...formulations.sharding import local_lp, local_milp
-from ...formulations.sharding.data import ShardingData, sharding_data
+from ...formulations.sharding.data import ShardingData
 from ...formulations.sharding.local_milp import Kept, LocalModel
 from ...formulations.sharding.prices import plain, without_dear
 from ...models.cost_network import FORBIDDEN
@@ -22,7 +22,7 @@ from ...models.problems.sharding import Sharding
 from ..context import Context, Outcome
 from ..engines.model import solve_model
 from .ascent import Ascent
-from .bounds import hopeless, raise_bound
+from .bounds import hopeless, prepared, raise_bound
 
 BEFORE = 300
 """Steps of prices before a model: a second on a thousand nodes, and most of the way on more."""
@@ -31,9 +31,9 @@ SHARE = 0.25
 """Of the time that is left, for these steps at most: the model needs most of it."""
 
 
-def solve_milp(problem: Sharding, context: Context) -> Outcome:
-    """Solve the model with binaries."""
-    return _solve(problem, context, local_milp)
+def solve_milp(problem: Sharding, context: Context, ascent: Ascent | None = None) -> Outcome:
+    """Solve the model with binaries, after steps of prices, unless `ascent` has made its own."""
+    return _solve(problem, context, local_milp, ascent)
 
 
 def solve_lp_bound(problem: Sharding, context: Context) -> Outcome:
@@ -41,13 +41,16 @@ def solve_lp_bound(problem: Sharding, context: Context) -> Outcome:
     return _solve(problem, context, local_lp)
 
 
-def _solve(problem: Sharding, context: Context, formulation: Any) -> Outcome:
-    data = sharding_data(problem)
+def _solve(problem: Sharding, context: Context, formulation: Any, ascent: Ascent | None = None) -> Outcome:
+    data = prepared(problem, context)
+    if data is None:
+        return Outcome(reason="time")
     if (ended := hopeless(data)) is not None:
         return ended
     raise_bound(problem, context)
-    ascent = Ascent(data, context.seed)
-    ascent.run(context, BEFORE, SHARE)
+    if ascent is None:
+        ascent = Ascent(data, context.seed)
+        ascent.run(context, BEFORE, SHARE)
     if context.closed:
         return Outcome()
     context.careful = True  # rows hold within a solver's tolerances, and not all are in the model

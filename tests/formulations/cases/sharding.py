@@ -7,7 +7,7 @@ from typing import Any
 
 import lowtide as lt
 from lowtide.formulations.sharding import local_milp
-from lowtide.formulations.sharding.data import sharding_data
+from lowtide.formulations.sharding.reduction import sharding_data
 from tests.formulations.cases.case import Case, Verdict, proved, solved, verdict_of
 from tests.oracles.brute_sharding import least_cost, random_network
 
@@ -19,11 +19,11 @@ def sharding(formulation: ModuleType, problem: lt.Sharding) -> Verdict:
 
 
 def networks() -> list[tuple[Any, Verdict | None]]:
-    problems = [lt.Sharding(random_network(seed)) for seed in range(30)]
+    problems = [lt.Sharding(random_network(seed, most_nodes=7)) for seed in range(60)]
     return [
         (problem, proved(least_cost(problem.network)))
         for problem in problems
-        if (data := sharding_data(problem)).empty is None and (data.room >= 0).all()
+        if (data := sharding_data(problem)).empty is None and (data.room >= 0).all() and data.costs
     ]
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import lowtide as lt
-from lowtide.formulations.sharding.data import ShardingData, sharding_data
+from lowtide.formulations.sharding.data import ShardingData, merged_data
 from lowtide.formulations.sharding.prices import UsagePrices, plain, shifted, without_dear
+from lowtide.formulations.sharding.reduction import never, reduced, sharding_data
 from lowtide.instances import read_answer, read_hint, write_answer
 from lowtide.models.cost_network import FORBIDDEN
 from lowtide.models.verifier.sharding import verify_sharding
@@ -61,7 +62,7 @@ def test_all_methods_against_all_choices(seed: int) -> None:
 @pytest.mark.parametrize("seed", seeds(200))
 def test_what_is_left_has_every_allowed_choice_its_cost_and_what_fits(seed: int) -> None:
     network = random_network(seed)
-    data = sharding_data(lt.Sharding(network))
+    data = merged_data(network, never)
     allowed = [choice for choice in choices(network) if cost(network, choice) is not None]
     if data.empty is not None:
         assert not allowed
@@ -79,6 +80,29 @@ def test_what_is_left_has_every_allowed_choice_its_cost_and_what_fits(seed: int)
         assert fits == (verify_sharding(network, data.choice([*chosen])).usage <= network.limit)
 
 
+@pytest.mark.parametrize("seed", seeds(300))
+def test_reduction_keeps_the_least_cost_and_what_labels_cost_and_use(seed: int) -> None:
+    network = random_network(seed, most_nodes=8)
+    least, data = least_cost(network), reduced(merged_data(network, never))
+    if data.empty is not None:
+        assert least is None
+        return
+    used = []
+    for chosen in product(*(range(len(row)) for row in data.costs)):
+        choice, labels = data.choice([*chosen]), np.array(chosen, np.int64)
+        total = data.fixed + cost_of(flat_network(data), labels)
+        fits = (usage_of(flat_network(data), labels) <= data.room).all()
+        verdict = verify_sharding(network, choice)
+        forbidden = any(v.kind == "forbidden" for v in verdict.violations)
+        assert forbidden == (total == np.inf)
+        assert fits == (verdict.usage <= network.limit)
+        if not forbidden:
+            assert total == verdict.cost
+            assert data.labels(tuple(choice)) == [*chosen]
+            used += [total] if fits else []
+    assert min(used, default=None) == least
+
+
 def random_prices(data: ShardingData, seed: int) -> UsagePrices:
     rng = np.random.default_rng(seed)
     count = sum(sum(own.shape) for own in data.matrices.values())
@@ -92,7 +116,7 @@ def random_prices(data: ShardingData, seed: int) -> UsagePrices:
 @pytest.mark.parametrize("seed", seeds(200))
 def test_whatever_the_prices_are_they_bound_all_and_keep_what_is_as_cheap(seed: int) -> None:
     network = random_network(seed)
-    data = sharding_data(lt.Sharding(network))
+    data = merged_data(network, never)
     if data.empty is not None:
         return
     for shift in (plain(data), shifted(data, random_prices(data, seed))):
