@@ -136,7 +136,7 @@ class _Reducer:
         better = np.zeros(able.shape, np.bool_)
         better[s[more >= 0], t[more >= 0]] = True
         better &= ~(better.T & np.tri(len(costs), dtype=np.bool_).T)
-        return better.any(axis=1)
+        return np.asarray(better.any(axis=1))
 
     def _drop(self, v: int, kept: np.ndarray) -> None:
         if not kept.any():
@@ -196,7 +196,7 @@ class _Reducer:
                 u, labels = near[axis]
                 best = best.take(np.searchsorted(labels, self.kept[u]), axis=axis)
                 if u not in new:  # settled since
-                    best = best.take(0, axis=axis)
+                    best = np.asarray(best.take(0, axis=axis))
             folds.append(Fold(near=tuple(new[u] for u, _ in near if u in new), best=best))
             new[v] = len(new)
         given = self.given
@@ -232,7 +232,7 @@ class _Reducer:
 
 
 def _least_difference(own: Numbers, s: Numbers, t: Numbers, cap: int) -> Numbers:
-    """Return the least of what row s is dearer than row t, at most `cap`; where t alone is forbidden, -cap."""
+    """Return the least of what row s is dearer than row t; -cap where t alone is forbidden, `cap` at most."""
     first, other = own[s], own[t]
     with np.errstate(over="ignore"):
         difference = np.clip(first - other, -cap, cap)

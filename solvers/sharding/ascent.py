@@ -35,10 +35,10 @@ ROUNDS = 2000
 """Steps of the method; beyond them the bound rises by less than a thousandth on the contest's instances."""
 
 READ = 20
-"""Steps between two answers that are read off: as long as these take, on a thousand nodes."""
+"""Steps before the first answer that is read off, and without a better value until steps are smaller."""
 
-RAISED = 4
-"""Answers that are read off between two bounds in integers, each of which takes about four times as long."""
+APART = 200
+"""Steps between two answers that are read off, and two bounds in integers, at most: doubled until then."""
 
 DIGITS = 50
 """Bits of the largest shifted cost in units of 1/K: as exact as floating point is, and sums fit in 64."""
@@ -95,15 +95,18 @@ class Ascent:
         """Go through the rounds, in a share of the time that is left; raise the bound and offer answers."""
         self._start(context)
         until = context.elapsed() + share * context.remaining()
-        for k in range(rounds):
+        turn, gap, following = 0, READ, READ
+        for k in range(1, rounds + 1):
             if context.expired or context.closed or context.elapsed() > until:
                 break
             most = context.incumbent or 2 * max(self.value, float(self.shift.bound), 1.0)
             self._step(float(most))
-            if k % READ == READ - 1:
-                self._read(context, k // READ)
-                if k // READ % RAISED == 0 or self.value > (context.incumbent or np.inf) - 1:
-                    self._raise(context)
+            if k == following:
+                self._read(context, turn)
+                turn, gap = turn + 1, min(2 * gap, APART)
+                following += gap
+            if k == following - gap or (k % READ == 0 and self.value > (context.incumbent or np.inf) - 1):
+                self._raise(context)
         self._raise(context)
 
     def _start(self, context: Context) -> None:

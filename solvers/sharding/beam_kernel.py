@@ -2,10 +2,10 @@ r"""Kernels of `beam`: groups get labels in an order, the best of so many partia
 
 A partial answer has labels of the first groups of an order; groups outside the order have theirs. Its value
 is the sum of costs of what is decided and of the messages from what is not: an estimate of what the best of
-its completions costs, exact at the end. What it uses in some sections is kept with it, and must be within what
-is left there. Of partial answers with equal labels of all groups that still have neighbours ahead, and about
-equal usage in the first one of these sections, the one of least value is kept; and of those the best ones, as
-many as the width says.
+its completions costs, exact at the end. What it uses in some sections is kept with it, and must be within
+what is left there. Of partial answers with equal labels of all groups that still have neighbours ahead, and
+about equal usage in the first one of these sections, the one of least value is kept; and of those the best
+ones, as many as the width says.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engines.kernels import inner, kernel
-from .message_kernel import Floats, FlatNetwork, Integers
+from .message_kernel import FlatNetwork, Floats, Integers
 
 GRAINS = 32
 """Classes of usage in the first section: as few as keep partial answers that use less but cost more."""
 
 
-class Guide(NamedTuple):
+class BeamGuide(NamedTuple):
     """What partial answers are valued by.
 
     Attributes
@@ -41,7 +41,7 @@ class Guide(NamedTuple):
 
 @inner
 def slots_of(net: FlatNetwork, order: Integers, place: Integers) -> tuple[Integers, Integers, Integers]:
-    """Return by place in the order its slot while it has neighbours ahead; and who leaves after each place."""
+    """Return by place in the order its slot while it has neighbours ahead; and who leaves after it."""
     m = len(order)
     last = np.arange(m)
     for i in range(m):
@@ -92,7 +92,7 @@ def uses_at(net: FlatNetwork, v: int, sections: Integers, used: Integers) -> int
 @kernel
 def beam(
     net: FlatNetwork,
-    guide: Guide,
+    guide: BeamGuide,
     order: Integers,
     chosen: Integers,
     sections: Integers,
@@ -139,7 +139,7 @@ def beam(
                 elif place[u] > i:
                     common[s] += guide.messages[net.into[a] + s]
         rows = uses_at(net, v, sections, used)
-        found = 0
+        entries = 0
         for k in range(count):
             for s in range(many):
                 row[s] = common[s] + value[k]
@@ -172,18 +172,18 @@ def beam(
                     b = (b + 1) & (size - 1)
                 c = table[b]
                 if c < 0:
-                    c = found
+                    c = entries
                     table[b], home[c], codes[c], values[c] = c, b, key, np.inf
-                    found += 1
+                    entries += 1
                 if row[s] < values[c]:
                     values[c], parents[c], ends[c] = row[s], k, s
-        if found == 0:
+        if entries == 0:
             return np.inf
-        for c in range(found):
+        for c in range(entries):
             table[home[c]] = -1
-        worst = np.partition(values[:found], width - 1)[width - 1] if found > width else np.inf
+        worst = np.partition(values[:entries], width - 1)[width - 1] if entries > width else np.inf
         count = 0
-        for c in range(found):
+        for c in range(entries):
             if values[c] <= worst and count < width:
                 k, s = parents[c], ends[c]
                 for j in range(slots):
@@ -212,7 +212,7 @@ def beam(
     for i in range(m - 1, -1, -1):
         chosen[order[i]] = label[i, k]
         k = parent[i, k]
-    return total
+    return float(total)
 
 
 @kernel
@@ -281,17 +281,17 @@ def part_cost(net: FlatNetwork, costs: Floats, groups: Integers, chosen: Integer
 @kernel
 def tops(over: Integers, most: int) -> Integers:
     """Return where each stretch above zero is highest; of more than `most` the highest ones, in order."""
-    found, count, open_at = np.empty(len(over), np.int64), 0, -1
+    entries, count, open_at = np.empty(len(over), np.int64), 0, -1
     for r in range(len(over)):
         if over[r] <= 0:
             open_at = -1
         elif open_at < 0:
             open_at = count
-            found[count] = r
+            entries[count] = r
             count += 1
-        elif over[r] > over[found[open_at]]:
-            found[open_at] = r
-    places = found[:count]
+        elif over[r] > over[entries[open_at]]:
+            entries[open_at] = r
+    places = entries[:count]
     if count > most:
         places = np.sort(places[np.argsort(-over[places])[:most]])
     return places

@@ -15,23 +15,23 @@ import numpy as np
 from ...models.problems.sharding import Sharding
 from ..context import Context, Outcome
 from .ascent import Ascent
-from .beam_kernel import GRAINS, Guide, add_usage, ball, beam, part_cost, reach, seed_kernels, tops
+from .beam_kernel import GRAINS, BeamGuide, add_usage, ball, beam, part_cost, reach, seed_kernels, tops
 from .bounds import hopeless, prepared, raise_bound
 from .message_kernel import Floats, Integers, cost_of, priced_costs, usage_of
 
 KERNELS = (".sharding.message_kernel", ".sharding.beam_kernel")
 
 AT_FIRST, AGAIN = 300, 100
-"""Steps of prices before the first beam, and between two rounds of beams: most of the way on these instances."""
+"""Steps of prices before the first beam, and between two rounds of beams; chosen by hand."""
 
 PARTS_OF_PRICES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3)
 """At which usage is charged in turn, in beams over all groups."""
 
 PARTS_IN_MOVES = (0.0, 0.0, 0.3, 0.6, 0.9, 1.1)
-"""At which usage is charged in moves, drawn: half of the successful moves of the first instances were at 0."""
+"""At which usage is charged in moves, one of them drawn for each; chosen by hand."""
 
 NARROW, WIDE = 10, 10_000
-"""Partial answers of a beam over all groups: at first, and at most (a second on two hundred groups)."""
+"""Partial answers of a beam over all groups: at first, and at most (some seconds on two hundred groups)."""
 
 WIDTHS = (20, 100, 400)
 """Partial answers of a beam in a move, drawn."""
@@ -107,7 +107,7 @@ class _Search:
             if len(sections) > SECTIONS:
                 sections = np.sort(sections[np.argsort(-prices[sections], kind="stable")[:SECTIONS]])
             labels, began = np.zeros(len(groups), np.int64), self.context.elapsed()
-            guide = Guide(priced_costs(self.net, prices * part), self.ascent.sent, self.keys)
+            guide = BeamGuide(priced_costs(self.net, prices * part), self.ascent.sent, self.keys)
             value = beam(self.net, guide, groups, labels, sections, self.net.room[sections], self.width)
             self.seconds = self.context.elapsed() - began
             if np.isinf(value):
@@ -128,15 +128,19 @@ class _Search:
         costs = [priced_costs(net, self.ascent.prices * part) for part in PARTS_IN_MOVES]
         labels, cost, failed = self.best.copy(), self.cost, 0
         over = usage_of(net, labels) - net.room
-        while failed < FAILED * n and not (self.context.expired or self.context.closed):
-            failed += 1
-            found = self._moved(labels, over, costs[self.random.integers(len(costs))], cost)
-            if found is None:
-                continue
-            labels, over, cost = found
-            if cost < self.cost - 0.5:
-                self._keep(labels)
-                failed = 0
+        tried = 0
+        try:
+            while failed < FAILED * n and not (self.context.expired or self.context.closed):
+                failed, tried = failed + 1, tried + 1
+                moved = self._moved(labels, over, costs[self.random.integers(len(costs))], cost)
+                if moved is not None:
+                    labels, over, cost = moved
+                    if cost < self.cost - 0.5:
+                        self.best, self.cost, failed = labels, cost, 0
+                if tried % n == 0:
+                    self._offer()
+        finally:  # also where the turn does not come back
+            self._offer()
 
     def _moved(
         self, labels: Integers, over: Integers, costs: Floats, cost: float
@@ -152,7 +156,7 @@ class _Search:
         add_usage(net, groups, labels, -1, rest)
         sections = tops(reach(net, groups, rest), FEW)
         new, width = labels.copy(), int(self.random.choice(WIDTHS))
-        guide = Guide(costs, self.ascent.sent, self.keys)
+        guide = BeamGuide(costs, self.ascent.sent, self.keys)
         if np.isinf(beam(net, guide, groups, new, sections, -rest[sections], width)):
             return None
         add_usage(net, groups, new, 1, rest)
@@ -176,4 +180,9 @@ class _Search:
         cost = self.data.fixed + cost_of(self.net, labels)
         if cost < self.cost:
             self.best, self.cost = labels.copy(), cost
-            self.context.offer(self.data.choice(labels.tolist()))
+            self._offer()
+
+    def _offer(self) -> None:
+        """Offer the best labels, if they are better than what is known: that takes as long as many moves."""
+        if self.cost < (np.inf if self.context.incumbent is None else self.context.incumbent):
+            self.context.offer(self.data.choice(self.best.tolist()))

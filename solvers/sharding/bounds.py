@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ...formulations.model import BuildTimeout
 from ...formulations.sharding.data import ShardingData
-from ...formulations.sharding.reduction import sharding_data
 from ...formulations.sharding.prices import plain
+from ...formulations.sharding.reduction import sharding_data
 from ...models.problems.sharding import Sharding
 from ..context import Context, Outcome
 

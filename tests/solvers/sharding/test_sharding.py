@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import lowtide as lt
+from lowtide.formulations.model import BuildTimeout
 from lowtide.formulations.sharding.data import ShardingData, merged_data
 from lowtide.formulations.sharding.prices import UsagePrices, plain, shifted, without_dear
 from lowtide.formulations.sharding.reduction import never, reduced, sharding_data
@@ -18,10 +19,14 @@ from lowtide.instances import read_answer, read_hint, write_answer
 from lowtide.models.cost_network import FORBIDDEN
 from lowtide.models.verifier.sharding import verify_sharding
 from lowtide.solvers.context import Context
-from lowtide.solvers.sharding.ascent import Ascent
+from lowtide.solvers.sharding.ascent import Ascent, solve_prices
+from lowtide.solvers.sharding.auto import solve_auto
+from lowtide.solvers.sharding.beam_kernel import GRAINS, BeamGuide, beam
+from lowtide.solvers.sharding.beams import solve_beams
 from lowtide.solvers.sharding.bounds import raise_bound
 from lowtide.solvers.sharding.flat import flat_network
 from lowtide.solvers.sharding.message_kernel import cost_of, usage_of
+from lowtide.solvers.sharding.models import solve_milp
 from tests.commands import answer, refused, within
 from tests.effort import seeds
 from tests.oracles.brute_sharding import choices, cost, least_cost, random_network
@@ -47,10 +52,9 @@ def test_all_methods_against_all_choices(seed: int) -> None:
             assert result.status == "infeasible", method
         else:
             assert (result.status, result.objective) == ("optimal", least), method
-    for method in ("lp-bound", "prices"):
-        result = lt.solve(
-            problem, method, threads=1, options={"rounds": "20"} if method == "prices" else None
-        )
+    for method in ("lp-bound", "prices", "beam"):
+        rounds = {"prices": {"rounds": "20"}, "beam": {"rounds": "2"}}.get(method)
+        result = lt.solve(problem, method, threads=1, options=rounds)
         assert result.status not in ("failed", "infeasible" if least is not None else "optimal")
         if least is not None and result.bound is not None:
             assert result.bound <= least
@@ -136,6 +140,49 @@ def test_numbers_that_are_too_large_shift_nothing() -> None:
     prices = random_prices(data, 1)
     large = replace(prices, shares=prices.shares * 2**59)
     assert shifted(data, large).bound == plain(data).bound
+
+
+@pytest.mark.parametrize("seed", seeds(100))
+def test_a_beam_that_drops_nothing_has_the_least_cost_of_what_fits(seed: int) -> None:
+    problem = lt.Sharding(random_network(seed, most_nodes=8))
+    data = merged_data(problem.network, never)
+    if data.empty is not None or (data.room < 0).any() or not data.costs:
+        return
+    net, sections = flat_network(data), np.arange(len(data.room))
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(0, 2**62, len(net.costs) + GRAINS + 1)
+    messages = rng.normal(size=sum(sum(own.shape) for own in data.matrices.values()))
+    labels = np.zeros(len(data.costs), np.int64)
+    order = rng.permutation(len(data.costs))
+    value = beam(net, BeamGuide(net.costs, messages, keys), order, labels, sections, data.room, 10_000)
+    least = least_cost(problem.network)
+    if np.isinf(value):
+        return  # of two partial answers the cheaper one may use too much
+    assert least is not None
+    assert (usage_of(net, labels) <= data.room).all()
+    assert value == pytest.approx(cost_of(net, labels))
+    assert round(value) + data.fixed >= least
+    free = replace(data, pieces=[[] for _ in data.costs], room=data.room[:0])
+    value = beam(
+        flat_network(free),
+        BeamGuide(net.costs, messages, keys),
+        order,
+        labels,
+        sections[:0],
+        free.room,
+        10_000,
+    )
+    every = product(*(range(len(row)) for row in data.costs))
+    assert value == pytest.approx(min(cost_of(net, np.array(one, np.int64)) for one in every))
+
+
+def test_presolve_and_methods_keep_the_time_limit() -> None:
+    problem = lt.Sharding(lt.load_network("catalogue:iopddl/G"))
+    with pytest.raises(BuildTimeout):
+        sharding_data(problem, lambda: True)
+    for solve in (solve_auto, solve_beams, solve_prices, solve_milp):
+        assert solve(problem, Context(problem=problem, time_limit=0.0)).reason == "time"
+    assert "_data" not in problem.__dict__
 
 
 @pytest.mark.parametrize("seed", seeds(100))
