@@ -61,7 +61,7 @@ def solve_beams(problem: Sharding, context: Context, ascent: Ascent | None = Non
     ascent = ascent or Ascent(data, context.seed)
     if own:
         ascent.run(context, AT_FIRST, share=0.3)
-    search = _Search(ascent, context)
+    search = _ShardBeams(ascent, context)
     rounds = 0
     while len(data.costs) and not (context.expired or context.closed):
         search.over_all()
@@ -74,7 +74,7 @@ def solve_beams(problem: Sharding, context: Context, ascent: Ascent | None = Non
     return Outcome(reason="time" if context.expired else None)
 
 
-class _Search:
+class _ShardBeams:
     """The best labels, and how wide beams are.
 
     Attributes
