@@ -26,7 +26,8 @@ def solve_auto(problem: Sharding, context: Context) -> Outcome:
 def _parts(data: ShardingData, seed: int) -> list[Part]:
     """Return the parts, which share the prices that the first one finds."""
     ascent = Ascent(data, seed)
-    model_seconds = sum(own.size for own in data.matrices.values()) / 20_000
+    pairs = sum(own.size for own in data.matrices.values())
+    model_seconds = pairs / 20_000 * max(1.0, pairs / 100_000)  # beyond, the linear program takes more and more
     return [
         Part(name="prices", run=partial(solve_prices, ascent=ascent), kernels=KERNELS),
         Part(name="beam", run=partial(solve_beams, ascent=ascent), kernels=KERNELS),
