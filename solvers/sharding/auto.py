@@ -27,7 +27,7 @@ def _parts(data: ShardingData, seed: int) -> list[Part]:
     """Return the parts, which share the prices that the first one finds."""
     ascent = Ascent(data, seed)
     pairs = sum(own.size for own in data.matrices.values())
-    model_seconds = pairs / 20_000 * max(1.0, pairs / 100_000)  # beyond, the linear program takes more and more
+    model_seconds = pairs / 20_000 * max(1.0, pairs / 100_000)  # large ones take more for each pair
     return [
         Part(name="prices", run=partial(solve_prices, ascent=ascent), kernels=KERNELS),
         Part(name="beam", run=partial(solve_beams, ascent=ascent), kernels=KERNELS),
