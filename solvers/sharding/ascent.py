@@ -75,6 +75,8 @@ class Ascent:
         The costs that the best prices and messages shift, in integers.
     prices, sent
         The best prices, and the messages at these.
+    steps
+        Times that messages were sent forth and back.
     """
 
     def __init__(self, data: ShardingData, seed: int) -> None:
@@ -87,7 +89,7 @@ class Ascent:
         self._shares: Floats = np.zeros(count)
         self._left: Floats = np.zeros(len(self.net.costs))
         self.value, self.prices, self.shares, self.sent = -np.inf, self.now, self._shares, self.messages
-        self.pace, self.idle = 1.0, 0
+        self.pace, self.idle, self.steps = 1.0, 0, 0
         self.limit = float(max(1, data.room.max(initial=1)))
         self.shift: Shifted = plain(data)
 
@@ -123,6 +125,7 @@ class Ascent:
 
     def _step(self, most: float) -> None:
         """Send messages at the prices of now, and change these, for answers of about this cost."""
+        self.steps += 1
         net, room = self.net, self.data.room
         priced, value = priced_costs(net, self.now), 0.0
         for forward in (True, False):

@@ -50,7 +50,10 @@ FAILED = 3
 
 
 def solve_beams(problem: Sharding, context: Context, ascent: Ascent | None = None) -> Outcome:
-    """Offer each better answer until the time is over; `ascent` has prices of another method's steps."""
+    """Offer each better answer until the time is over.
+
+    `ascent` has prices of another method's steps; while there are too few, or no answer, more are made here.
+    """
     data = prepared(problem, context)
     if data is None:
         return Outcome(reason="time")
@@ -59,15 +62,14 @@ def solve_beams(problem: Sharding, context: Context, ascent: Ascent | None = Non
     raise_bound(problem, context)
     own = ascent is None
     ascent = ascent or Ascent(data, context.seed)
-    if own:
-        ascent.run(context, AT_FIRST, share=0.3)
+    ascent.run(context, AT_FIRST - ascent.steps, share=0.3)
     search = _ShardBeams(ascent, context)
     rounds = 0
     while len(data.costs) and not (context.expired or context.closed):
         search.over_all()
         search.move()
         rounds += 1
-        if own and not (context.expired or context.closed):
+        if (own or np.isinf(search.cost)) and not (context.expired or context.closed):
             ascent.run(context, AGAIN, share=0.3)
         if rounds == int(context.options.get("rounds", rounds + 1)):
             break
