@@ -12,7 +12,7 @@ from .policies.methods import POLICIES, SIMULATOR
 
 _PLANNER = (".placement.planner.planner_kernel", ".placement.reductions.latencies_kernel")
 _AUTOTM = (".placement.autotm.autotm_kernel",)
-_IN_PLACE = tuple(f".placement.in_place.{x}_kernel" for x in ("paths", "plan", "moves"))
+_IN_PLACE = tuple(f".placement.in_place.{x}_kernel" for x in ("paths", "gaps", "plan", "moves"))
 _ADDRESSES = (".offsets.first_come", ".offsets.placing_kernel")
 _LINES = (".placement.whole.event_moves_kernel", ".placement.whole.event_orders_kernel")
 _CHAINS = (".recompute.chains.hetero",)

@@ -1,11 +1,11 @@
 """`in-place`: plans, and a bound of all plans, where ops use a second tier in place.
 
-1. Where the linear program below is large, prices ascend first (`ascent`); now and then they prove a bound,
-   and live ranges get paths near those that were cheapest (`plans`).
-2. Where it is not too large, each round solves a linear program over known paths of live ranges (`master`);
+1. Where the linear program below is large, prices ascend instead (`ascent`); after each phase they prove a
+   bound; after the first and the last one live ranges get paths near those that were cheapest (`plans`).
+2. Where it is not, each round solves a linear program over known paths of live ranges (`master`);
    its dual values are prices that prove a bound (`prices`); their cheapest paths are known in the next round.
    After rounds 1, 2, 4, 8, … and the last one, live ranges get paths near the program's solution.
-3. Moves of paths go on as long as they gain.
+3. The best plan is changed by moves of paths as long as that gains.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from ....formulations.placement.in_place.data import in_place_data
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from .ascent import PriceAscent
+from .ascent import PHASES, PriceAscent
 from .master import PathMaster
 from .plans import PathPlanner
 from .prices import InPlaceDual, PricePoint
@@ -26,16 +26,7 @@ MEAN = 0.5
 """Weight of the earlier mean of the dual values in the next one."""
 
 FEW_ROWS = 1500
-"""Rows of the linear program up to which prices do not ascend first. Chosen by hand: VGG19 has 1,029, 3 s."""
-
-MANY_ROWS = 5000
-"""Rows from which on it is not solved at all. Chosen by hand: ResNet-50 has 3,422, and takes 30 s."""
-
-PLANNED = 4
-"""Rounds of the ascent between two plans, behind the first. Chosen by hand: each takes half of the time."""
-
-LITTLE = 3e-4
-"""Gain of the ascent from plan to plan, over the bound, with which it ends."""
+"""Rows of the linear program up to which it is solved. Chosen by hand: VGG19 has 1,029, and takes 3 s."""
 
 CLOSE = 1e-7
 """Largest gap of a bound, over the value of the linear program, with which the rounds end."""
@@ -60,39 +51,35 @@ def solve_in_place(problem: Placement, context: Context) -> Outcome:
         )
     context.careful = True
     context.raise_bound(dual.ideal, kind="configurations of single ops")
-    planner, start = PathPlanner(problem, data), dual.point()
-    if dual.chosen > FEW_ROWS and not context.expired:
-        start = _ascend(PriceAscent(dual), planner, context)
-    if dual.chosen <= MANY_ROWS and not (context.expired or context.closed):
-        _search(PathMaster(dual, context), planner, start, context)
+    planner = PathPlanner(problem, data)
+    if dual.chosen > FEW_ROWS:
+        _ascend(PriceAscent(dual), planner, context)
+    else:
+        _search(PathMaster(dual, context), planner, context)
     planner.finish(context)
     return Outcome(reason="time" if context.expired and not context.closed else None)
 
 
-def _ascend(ascent: PriceAscent, planner: PathPlanner, context: Context) -> PricePoint:
-    """Raise the prices until that gains little; return the best ones."""
-    rounds, before = 0, -math.inf
-    while ascent.climb(context) and not context.closed:
-        rounds += 1
-        if rounds == 1 or rounds % PLANNED == 0:
-            bound = ascent.dual.evaluate(ascent.point(), context)
-            if bound is not None:
-                context.raise_bound(math.ceil(bound), kind="prices of memory in place")
-            planner.improve(ascent.point(), ascent.dual, ascent.share, context, fill=rounds == 1)
-            if ascent.value - before <= LITTLE * ascent.value and rounds > PLANNED:
-                break
-            before = ascent.value
-    return ascent.point()
+def _ascend(ascent: PriceAscent, planner: PathPlanner, context: Context) -> None:
+    """Raise the prices; prove a bound after each phase, and plan after the first and the last one."""
+    while not context.closed and ascent.climb(context):
+        if ascent.rounds:
+            continue
+        bound = ascent.dual.evaluate(ascent.point(), context)
+        if bound is not None:
+            context.raise_bound(math.ceil(bound), kind="prices of memory in place")
+        if ascent.phase in (0, len(PHASES) - 1):
+            planner.improve(ascent.point(), ascent.dual, ascent.share, context)
 
 
-def _search(master: PathMaster, planner: PathPlanner, start: PricePoint, context: Context) -> None:
-    mean, full = start, np.full(master.n, 1.0)
+def _search(master: PathMaster, planner: PathPlanner, context: Context) -> None:
+    mean, full = master.dual.point(), np.full(master.n, 1.0)
     for begin in (mean.begin, full):  # the fastest paths, and those least in the first tier
         master.ask(PricePoint(begin, begin, mean.run, mean.stall, mean.link))
     rounds, done = 0, False
     while not (done or context.closed or context.expired) and (optimum := master.solve()) is not None:
         value, point = optimum
-        mean = point.toward(mean, MEAN) if rounds or start.begin.any() else point
+        mean = point.toward(mean, MEAN) if rounds else point
         rounds += 1
         fresh, best = 0, 0
         for at in (mean, point) if rounds > 1 else (point,):

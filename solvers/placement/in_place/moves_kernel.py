@@ -247,7 +247,6 @@ def anneal(
     path: BytePath,
     times: Schedule,
     moves: MoveArrays,
-    best: PlanState,
     share: States,
     full: Integers,
     unit: int,
@@ -256,7 +255,7 @@ def anneal(
     heat: float,
     seed: int,
 ) -> int:
-    """Change the paths of a plan by moves; write the best plan to `best`, and return its ns.
+    """Change the paths of a plan by moves; return its ns.
 
     ``heat``: ns that a worse plan may take longer by, in the mean.
     """
@@ -268,8 +267,6 @@ def anneal(
     for i in range(len(ranges.size)):
         link_copies(ranges, plan, times, moves.spare, i, ranges.begin[i], ranges.end[i])
     time = simulate(plan, prices, times)
-    least = time
-    copy_plan(plan, best)
     for _ in range(steps):
         count, done = choose(ranges, times, moves, time, most), 0
         for c in range(count):
@@ -282,25 +279,9 @@ def anneal(
         after = simulate(plan, prices, times) if fits else 0
         if fits and after - time <= -math.log(1.0 - np.random.random()) * heat:
             time = after
-            if time < least:
-                least = time
-                copy_plan(plan, best)
             continue
         for c in range(done):
             take(ranges, plan, times, moves, c, False)
         for c in range(count):
             recall(ranges, ops, plan, times, moves, path, c)
-    return int(least)
-
-
-@inner
-def copy_plan(plan: PlanState, other: PlanState) -> None:
-    """Write a plan to another one."""
-    for x in range(len(plan.during)):
-        other.during[x], other.before[x], other.after[x] = plan.during[x], plan.before[x], plan.after[x]
-    for i in range(len(plan.placed)):
-        other.placed[i] = plan.placed[i]
-    for j in range(len(plan.access)):
-        other.access[j] = plan.access[j]
-    for k in range(len(plan.room)):
-        other.room[k], other.length[k] = plan.room[k], plan.length[k]
+    return int(time)
