@@ -76,7 +76,7 @@ def run_cost(prices: PathPrices, e: int, s: int, t: int) -> int:
     """Return the cost of an op that does not use a range, from the state at its start to that at its end."""
     cost = move_cost(s, t, prices.run[e, 0], prices.run[e, 1])
     cost += prices.begin[e] if s != FAR else 0
-    return min(NEVER, cost + (prices.end[e] if t != FAR else 0))
+    return int(min(NEVER, cost + (prices.end[e] if t != FAR else 0)))
 
 
 @inner
@@ -97,7 +97,7 @@ def use_cost(prices: PathPrices, e: int, j: int, role: int, s: int, t: int) -> i
     else:
         return NEVER
     cost += prices.begin[e] if s != FAR else 0
-    return min(NEVER, cost + (prices.end[e] if t != FAR else 0))
+    return int(min(NEVER, cost + (prices.end[e] if t != FAR else 0)))
 
 
 @inner

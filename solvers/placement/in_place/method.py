@@ -1,7 +1,8 @@
 """`in-place`: plans, and a bound of all plans, where ops use a second tier in place.
 
-1. Where the linear program below is large, prices ascend instead (`ascent`); after each phase they prove a
-   bound; after the first and the last one live ranges get paths near those that were cheapest (`plans`).
+1. Where the linear program below is large, prices ascend instead (`ascent`), in half of the time at most.
+   After the first phase and at the end they prove a bound, and live ranges get paths near those that were
+   cheapest (`plans`).
 2. Where it is not, each round solves a linear program over known paths of live ranges (`master`);
    its dual values are prices that prove a bound (`prices`); their cheapest paths are known in the next round.
    After rounds 1, 2, 4, 8, … and the last one, live ranges get paths near the program's solution.
@@ -17,7 +18,7 @@ import numpy as np
 from ....formulations.placement.in_place.data import in_place_data
 from ....models.problems.placement import Placement
 from ...context import Context, Outcome
-from .ascent import PHASES, PriceAscent
+from .ascent import PriceAscent
 from .master import PathMaster
 from .plans import PathPlanner
 from .prices import InPlaceDual, PricePoint
@@ -61,15 +62,19 @@ def solve_in_place(problem: Placement, context: Context) -> Outcome:
 
 
 def _ascend(ascent: PriceAscent, planner: PathPlanner, context: Context) -> None:
-    """Raise the prices; prove a bound after each phase, and plan after the first and the last one."""
-    while not context.closed and ascent.climb(context):
-        if ascent.rounds:
-            continue
-        bound = ascent.dual.evaluate(ascent.point(), context)
-        if bound is not None:
-            context.raise_bound(math.ceil(bound), kind="prices of memory in place")
-        if ascent.phase in (0, len(PHASES) - 1):
-            planner.improve(ascent.point(), ascent.dual, ascent.share, context)
+    """Raise the prices in half of the time at most; plan after the first phase, and at the end."""
+    while context.elapsed() < context.remaining() and not context.closed and ascent.climb(context):
+        if ascent.phase == ascent.rounds == 0:
+            _plan(ascent, planner, context)
+    _plan(ascent, planner, context)
+
+
+def _plan(ascent: PriceAscent, planner: PathPlanner, context: Context) -> None:
+    """Prove the bound of the best prices, and give live ranges paths near those that were cheapest."""
+    bound = ascent.dual.evaluate(ascent.point(), context)
+    if bound is not None:
+        context.raise_bound(math.ceil(bound), kind="prices of memory in place")
+        planner.improve(ascent.point(), ascent.dual, ascent.share, context)
 
 
 def _search(master: PathMaster, planner: PathPlanner, context: Context) -> None:

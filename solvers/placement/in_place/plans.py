@@ -41,8 +41,8 @@ HIGHEST_RENT = 2.0**30
 """Largest rent of a byte for an op, in ns / `UNIT`: 64 ns."""
 
 HOT, COLD = 3e-4, 1e-6
-"""Mean worsening that a move may bring at first and at last, over the plan's ns. At 1e-4 instead of 3e-4 plans
-of DenseNet-121 are longer by 1 %, at 2e-5 too; plans of ResNet-50 are equal."""
+"""Mean worsening that a move may bring at first and at last, over the plan's ns. At first 1e-4 makes plans
+of DenseNet-121 longer by 1 %, 2e-5 too; plans of ResNet-50 are equal."""
 
 COOLINGS = 200
 """Temperatures of one descent from `HOT` to `COLD`, fewer if the time ends before. On ResNet-50 at 1/9 one

@@ -66,6 +66,7 @@ def test_paths_over_blocks_cost_what_paths_over_ops_do(seed: int) -> None:
     assert held.sum() == pytest.approx(near[:n].sum())
 
 
+@pytest.mark.slow
 def test_its_prices_prove_what_the_linear_program_proves() -> None:
     ascent, context = ascended(chain(), 8)
     while ascent.climb(context):
