@@ -48,8 +48,11 @@ COOLINGS = 200
 """Temperatures of one descent from `HOT` to `COLD`, fewer if the time ends before. On ResNet-50 at 1/9 one
 descent of 116,000 moves gains as much as three of them."""
 
-MOVES, MOVES_PER_RANGE = 2000, 20
-"""Moves at each temperature, at most and for each live range: half a second at most."""
+MOVES, MOVES_PER_RANGE = 500, 20
+"""Moves at each temperature, at most and for each live range: a tenth of a second at most."""
+
+ANNEALED = 0.8
+"""Part of the time left that a descent takes; the rest is for its plan, which is emitted and verified."""
 
 MOST_MOVED = 4
 """Largest number of ranges in a move. Chosen by hand: 8 take twice as long, and gain no more."""
@@ -169,7 +172,7 @@ class PathPlanner:
             return
         _write(self.top, self.state)
         moves, part, number = min(MOVES, MOVES_PER_RANGE * len(self.order)), 0.0, 0
-        began, seconds = context.elapsed(), max(1e-9, context.remaining())
+        began, seconds = context.elapsed(), max(1e-9, ANNEALED * context.remaining())
         while part < 1 and not (context.expired or self.best <= (context.bound or 0)):
             heat, number = HOT * self.best * (COLD / HOT) ** part, number + 1
             anneal(
