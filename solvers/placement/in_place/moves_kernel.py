@@ -73,7 +73,8 @@ def link_copies(
             c = spare[times.counts[0]]
             times.counts[0] += 1
             following = ranges.op[ranges.use[u]] if u < last else n
-            add_copy(times, c, i, e, channel, written - 1 if channel == 1 else following)
+            add_copy(times, c, i, e, channel, min(e, written) - 1 if channel == 1 else following)
+            written = following + 1 if channel == 0 else written
         if u < last and ranges.op[ranges.use[u]] == e:
             written = e + 1 if ranges.role[ranges.use[u]] != READ else written
             u += 1

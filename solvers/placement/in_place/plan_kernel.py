@@ -244,7 +244,8 @@ def collect(ranges: LiveRanges, plan: PlanState, times: Schedule) -> None:
                 copy = times.counts[0]
                 times.counts[0] += 1
                 following = ranges.op[ranges.use[u]] if u < last else n
-                add_copy(times, copy, i, e, channel, written if channel == 1 else following)
+                add_copy(times, copy, i, e, channel, min(e - 1, written) if channel == 1 else following)
+                written = following if channel == 0 else written  # what is brought in goes out behind its use
             release(times, i, (before + 1) & ~(after + 1), e, copy)
             held = after + 1
             if e < stop and u < last and ranges.op[ranges.use[u]] == e:
