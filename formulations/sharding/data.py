@@ -114,7 +114,7 @@ class ShardingData:
         return labels
 
 
-def merged_data(network: CostNetwork, expired: Callable[[], bool]) -> ShardingData:
+def merged_data(network: CostNetwork, expired: Callable[[], bool] = lambda: False) -> ShardingData:
     """Return the data of a network, with all labels that finite choices within the limit may have.
 
     Raises

@@ -31,9 +31,8 @@ import numpy as np
 from ...models.problems.sharding import Sharding
 from ..model import MILP_BYTES, ModelSize, ticker
 from ..pyomo_terms import at_most, linear
-from .data import INFINITE, ShardingData
+from .data import INFINITE, ShardingData, merged_data
 from .prices import Masks, plain, without_dear
-from .reduction import sharding_data
 
 ENGINE = "milp"
 Kept = tuple[list[Masks], dict[tuple[int, int], Masks]]
@@ -64,10 +63,14 @@ class LocalModel:
 
 
 def size(
-    problem: Sharding, *, sections: Collection[int] | None = None, kept: Kept | None = None
+    problem: Sharding,
+    *,
+    data: ShardingData | None = None,
+    sections: Collection[int] | None = None,
+    kept: Kept | None = None,
 ) -> ModelSize:
     """Return about the counts of the model without building it; arguments as for `build`."""
-    data = sharding_data(problem)
+    data = data or merged_data(problem.network)
     labels, pairs = kept or without_dear(plain(data), INFINITE)
     nodes, shares = sum(int(row.sum()) for row in labels), sum(int(own.sum()) for own in pairs.values())
     rows = sum(sum(own.shape) for own in pairs.values())
@@ -85,6 +88,7 @@ def size(
 def build(
     problem: Sharding,
     *,
+    data: ShardingData | None = None,
     sections: Collection[int] | None = None,
     kept: Kept | None = None,
     relaxed: bool = False,
@@ -94,6 +98,8 @@ def build(
 
     Parameters
     ----------
+    data
+        Groups and labels; None: all that any answer may have, so that constraints can be added to the model.
     sections
         Those of constraint 3; None: all.
     kept
@@ -103,7 +109,7 @@ def build(
     """
     import pyomo.environ as pyo
 
-    data = sharding_data(problem)
+    data = data or merged_data(problem.network, expired)
     model = pyo.ConcreteModel(name="sharding")
     labels, pairs = kept or without_dear(plain(data), INFINITE)
     keys = [(v, int(s)) for v, row in enumerate(labels) for s in np.flatnonzero(row)]

@@ -61,7 +61,7 @@ def _solve(problem: Sharding, context: Context, formulation: Any, ascent: Ascent
         kept = _kept(ascent, most)
         if not all(row.any() for row in kept[0]):  # by rounding of no label: none is better
             return Outcome()
-        given = {"sections": sorted(sections), "kept": kept}
+        given = {"data": data, "sections": sorted(sections), "kept": kept}
         outcome = solve_model(
             context,
             formulation,

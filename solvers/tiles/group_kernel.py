@@ -7,7 +7,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models.tile_rules import MOST_STEPS
 from ..engines.kernels import kernel
 
 WHOLE, ROWS, COLUMNS, DEPTH = range(4)
@@ -36,6 +35,8 @@ class TileQuestion(NamedTuple):
         Ticks of an element that moves.
     native_width, native_height
         Of a native tile.
+    most_steps
+        Largest number of steps of a group.
     flush, spread, shared
         Whether ``raster=flush``, ``pointwise=spread`` and ``place=shared`` hold.
     """
@@ -51,6 +52,7 @@ class TileQuestion(NamedTuple):
     element: int
     native_width: int
     native_height: int
+    most_steps: int
     flush: bool
     spread: bool
     shared: bool
@@ -83,7 +85,7 @@ def best_tiles(
             for k in depths:
                 steps = q.depth // k
                 count = rows * columns * steps
-                if count > MOST_STEPS:
+                if count > q.most_steps:
                     continue
                 everything = by_step = by_row = by_column = by_any = 0
                 for s in range(len(slices)):

@@ -230,6 +230,7 @@ class GroupCosts:
             element=problem.scale // given.bandwidth,
             native_width=given.native[0],
             native_height=given.native[1],
+            most_steps=MOST_STEPS,
             flush=problem.raster == "flush",
             spread=problem.pointwise == "spread",
             shared=problem.place == "shared" and not shape.matmul,

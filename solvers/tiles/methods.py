@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...models.problems.tiles import Tiles
-from ..method import BOUND, OPTIMUM, Method, Option
+from ..method import BOUND, OPTIMUM, Export, Method, Option
 from ..room import Room
 
 _KERNELS = (".tiles.group_kernel",)
@@ -29,7 +29,6 @@ ROOM = Room(
             proves=OPTIMUM,
             kernels=_KERNELS,
             options=(_MOST,),
-            engine="highs",
         ),
         Method(
             "prices",
@@ -38,7 +37,18 @@ ROOM = Room(
             proves=BOUND,
             kernels=_KERNELS,
             options=(_MOST,),
-            engine="highs",
+        ),
+        Method(
+            "cpsat",
+            ".tiles.models:solve_cpsat",
+            "which groups run, none of which keeps a tensor in fast memory",
+            proves=OPTIMUM,
+            kernels=_KERNELS,
+            options=(_MOST,),
+            engine="cpsat",
+            model=Export(
+                "tiles.groups_cpsat", ".tiles.models:stated", scope="answers that keep nothing in fast memory"
+            ),
         ),
         Method(
             "local-search",

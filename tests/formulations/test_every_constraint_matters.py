@@ -29,6 +29,7 @@ from tests.formulations.cases import (
     recompute,
     sharding,
     streams,
+    tiles,
 )
 from tests.formulations.cases.case import NO_ANSWER, Case, Part, Verdict
 from tests.leaving_out import numbers_of_page, without
@@ -47,6 +48,7 @@ PROBLEMS = (
     recompute,
     sharding,
     streams,
+    tiles,
 )
 
 CASES = [case for module in PROBLEMS for case in module.CASES]

@@ -33,7 +33,7 @@ def assert_exact(seed: int, most_ops: int) -> None:
         result = agrees(problem, method)
         assert result.status == ("infeasible" if best is None else "optimal"), seed
         assert result.objective == (None if best is None else best * problem.scale), seed
-    for method in ("single", "greedy", "fused-layer", "local-search", "prices"):
+    for method in ("single", "greedy", "fused-layer", "local-search", "prices", "cpsat"):
         result = agrees(problem, method)
         assert result.bound is None or best is None or result.bound <= best * problem.scale, (seed, method)
         assert result.objective is None or (best is not None and result.objective >= best * problem.scale)

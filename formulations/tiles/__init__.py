@@ -1,0 +1,1 @@
+"""Formulations of `tiles`: which groups of ops to run."""
