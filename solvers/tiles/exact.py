@@ -8,7 +8,8 @@ and order for what was and is kept (`lowtide.solvers.tiles.groups`). Ops may run
 in A. Nobody needs it then, except to compute something again that is there already. More in A admits more
 groups, so the shortest path over closed sets is a bound. Where no group of it reads a tensor that only counts
 as there, it is an answer, and optimal. Else a second search forbids to read tensors all of whose readers'
-outputs are there: what it finds is an answer, since a tensor with another reader was written.
+outputs are there: what it finds is an answer, since a tensor with another reader was written; it is optimal
+if it is no longer than the path of the first. A group that only frees the fast memory is one of them, too.
 
 *A\**. The ops that must still run follow from the outputs that are not there: the op that makes one, and
 so on for inputs that are in neither memory. Their compute and traffic (`lowtide.solvers.tiles.bounds`) bound
@@ -60,6 +61,9 @@ def solve_search(problem: Tiles, context: Context) -> Outcome:
     path = search.run(proves=True)
     if path is not None and problem.verdict(path).violations:
         path = TilesSearch(costs=costs, groups=groups, context=context, written_only=True).run()
+        if path is not None:
+            context.offer(path)
+        return Outcome(reason="time" if context.expired else None)
     if path is not None:
         context.offer(path)
     if context.expired:
@@ -165,7 +169,7 @@ class TilesSearch:
                 continue
             for keep in self._choices(kept | shape.inputs | shape.outputs, len(shape.outputs)):
                 written = shape.outputs - keep
-                if written <= there and keep <= kept:
+                if written <= there and keep == kept:
                     continue
                 ticks = self.costs.ticks(ops, kept, keep)
                 if ticks is not None:
@@ -181,7 +185,7 @@ class TilesSearch:
         for count in range(len(small) + 1):
             fits = False
             for chosen in combinations(small, count):
-                if sum(map(self.given.area, chosen)) < self.given.capacity:
+                if sum(map(self.given.area, chosen)) <= self.given.capacity:
                     fits = True
                     yield frozenset(chosen)
             if not fits:

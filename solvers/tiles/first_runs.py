@@ -36,6 +36,9 @@ MOST_CHOICES = 24
 MOST_INPUTS = 6
 """Largest number of inputs made by ops whose 64 subsets are all tried: the others are bounded together."""
 
+MOST_FINALS = 2
+"""Largest number of finals of a group whose subsets are all tried as kept: of more, all count as written."""
+
 MOST_NODES = 300
 """Largest number of nodes of a search for what runs again: what is open then is bounded; chosen by hand."""
 
@@ -46,14 +49,17 @@ class FirstRun(NamedTuple):
     Attributes
     ----------
     again
-        Inputs of these ops that the group makes again.
+        Inputs of these ops that the group makes again; if there are more than `MOST_INPUTS`, that it may.
     unwritten
-        Tensors that the ops make, no op reads, and the group may keep instead of writing.
+        Tensors that the ops make, no op reads, and the group keeps instead of writing.
+    uncharged
+        Those of which `ticks` have no writing: those unwritten, or all that may be kept.
     """
 
     ops: frozenset[int]
     again: frozenset[int]
     unwritten: frozenset[int]
+    uncharged: frozenset[int]
     ticks: int
 
 
@@ -121,22 +127,25 @@ def first_runs(
         return
     made = sorted(shape.inputs - given.started)
     finals = frozenset(t for t in shape.outputs & given.finals if given.area(t) < given.capacity)
-    unwritten = (frozenset[int](), finals) if finals else (finals,)
     if len(made) > MOST_INPUTS:
         lower = least_ticks(costs, links, ops, ops, finals.union(made), finals)
         if lower is not None:
-            yield FirstRun(ops, frozenset(made), frozenset(), lower)
-    limit: float = math.inf
-    for count in range(len(made) + 1 if len(made) <= MOST_INPUTS else 1):
-        for again in map(frozenset, combinations(made, count)):
+            yield FirstRun(ops, frozenset(made), frozenset(), finals, lower)
+    few = len(finals) <= MOST_FINALS
+    for uncharged in _subsets(sorted(finals), len(finals)) if few else [finals]:
+        limit: float = math.inf
+        for again in _subsets(made, len(made) if len(made) <= MOST_INPUTS else 0):
             most = limit + sum(extra[links.maker[t]] for t in again)
-            best = math.inf
-            for kept in unwritten:
-                least = min(most, _cheapest(costs, links, ops, again, kept, min(most, best)))
-                if least < best:
-                    yield FirstRun(ops, again, kept, int(least))
-                    best = least
-            limit = limit if again else best
+            least = min(most, _cheapest(costs, links, ops, again, uncharged, most))
+            limit = limit if again else least
+            if least < math.inf:
+                yield FirstRun(ops, again, uncharged if few else frozenset(), uncharged, int(least))
+
+
+def _subsets(tensors: Sequence[int], most: int) -> Iterator[frozenset[int]]:
+    """Yield the sets of no more than so many of the tensors, smaller ones first."""
+    for count in range(most + 1):
+        yield from map(frozenset, combinations(tensors, count))
 
 
 def _cheapest(
@@ -150,29 +159,40 @@ def _cheapest(
     """Return the least ticks where just these inputs of `ops` are made again, if below `best`.
 
     Best-first search over what ops that run again read: each such tensor is loaded or made again, too. Until
-    that is decided it takes nothing; what is left open after `MOST_NODES` nodes bounds the rest.
+    that is decided it takes nothing; what is left open after `MOST_NODES` nodes bounds the rest. An op that
+    may still run again and reads a MatMul of the group would make that one whole: until that is decided,
+    nothing but what bounded the set before bounds it, whether or not it has one depth.
     """
     given, shape = costs.given, costs.shape(ops)
     assert shape is not None
-    heap: list[tuple[int, int, frozenset[int], frozenset[int], frozenset[int]]] = []
+    heap: list[tuple[float, int, frozenset[int], frozenset[int], frozenset[int]]] = []
     free = least_ticks(costs, links, ops, ops, again, unwritten)
     if free is None or free >= best:
         return best
-    new = [(frozenset(links.maker[t] for t in again), shape.inputs - given.started - again, free)]
+    start = frozenset(links.maker[t] for t in again)
+    new: list[tuple[frozenset[int], frozenset[int], float]] = [
+        (start, shape.inputs - given.started - again, free)
+    ]
     count = 0
     for _ in range(MOST_NODES):
         for running, loaded, parent in new:
-            inside = costs.shape(ops | running)
+            group = ops | running
             beside = _beside_ticks(costs, links, ops, running)
             if beside is not None and beside < best:
                 count += 1
                 heappush(heap, (max(parent, beside), count, running, loaded, frozenset()))
-            if inside is not None:
-                undecided = inside.inputs - given.started - loaded
-                lower = least_ticks(costs, links, ops | running, ops, undecided, unwritten)
-                if lower is not None and lower < best:
-                    count += 1
-                    heappush(heap, (lower, count, running, loaded, undecided))
+            read = {t for i in group for t in given.inputs[i]} - {given.outputs[i] for i in group}
+            undecided = frozenset(read - given.started - loaded)
+            behind = {m for t in undecided for m in running & links.before[links.maker[t]]}
+            if any(given.op_types[m] == MATMUL for m in behind):
+                lower: float | None = parent
+            elif costs.shape(group) is not None:
+                lower = least_ticks(costs, links, group, ops, undecided, unwritten)
+            else:
+                continue
+            if lower is not None and lower < best:
+                count += 1
+                heappush(heap, (lower, count, running, loaded, undecided))
         if not heap or not heap[0][4]:
             break
         lower, _, running, loaded, undecided = heappop(heap)
@@ -215,19 +235,20 @@ def in_pieces(costs: GroupCosts, links: Links, run: FirstRun) -> tuple[int, int,
     near = before.union(run.ops, *(links.behind[i] for i in run.ops))
     if not run.again or all(links.readers[given.outputs[a]] <= near for a in before):
         return run.ticks, run.ticks, run.ticks
-    own = {t for t in run.again if links.readers[t] <= run.ops}
+    surely = run.again if len(run.again) <= MOST_INPUTS else frozenset[int]()
+    own = {t for t in surely if links.readers[t] <= run.ops}
     group = run.ops | {links.maker[t] for t in own}
     shape = costs.shape(group)
     if shape is None:
         return 0, 0, 0
     tiles = -(-shape.width // given.native[0]) * -(-shape.height // given.native[1])
     compute = tiles * scale * sum(given.base_costs[i] for i in group)
-    for t in run.again - own:  # pieces have different readers
+    for t in surely - own:  # pieces have different readers
         part = tiles * scale * given.base_costs[links.maker[t]] * len(links.readers[t] & run.ops)
         compute += part // len(links.readers[t])
     made = run.again | {u for t in own for u in given.inputs[links.maker[t]] if u not in given.started}
     free = made | {t for t in shape.inputs if not links.readers[t] <= group}
-    moved = least_ticks(costs, links, group, run.ops, free, run.unwritten, computes=False) or 0
+    moved = least_ticks(costs, links, group, run.ops, free, run.uncharged, computes=False) or 0
     return min(run.ticks, compute), min(run.ticks, (compute + moved) // 2), min(run.ticks, moved)
 
 

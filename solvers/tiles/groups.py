@@ -118,16 +118,24 @@ def group_shape(given: TileInstance, ops: frozenset[int]) -> GroupShape | None:
     )
 
 
-def least_room(given: TileInstance, ops: frozenset[int]) -> int:
-    """Return the elements that slices and tiles take at least, where the smallest side of a tile is 1."""
+def least_room(given: TileInstance, ops: frozenset[int], *, shared: bool = False) -> int:
+    """Return the elements that slices and tiles take at least, where the smallest side of a tile is 1.
+
+    Parameters
+    ----------
+    shared
+        Whether an output's tile may take the place of a slice, where no MatMul runs.
+    """
     parts, _ = asked_parts(given, ops)
-    return 1 + sum(
+    slices = sum(
         max(
             (given.heights[t] if rows == "*" else 1) * (given.widths[t] if columns == "*" else 1)
             for rows, columns in parts[t]
         )
         for t in parts.keys() & given.started
     )
+    in_place = shared and all(given.op_types[i] != MATMUL or not given.base_costs[i] for i in ops)
+    return max(1, slices) if in_place else 1 + slices
 
 
 class GroupCosts:
@@ -136,7 +144,7 @@ class GroupCosts:
     def __init__(self, problem: Tiles) -> None:
         self.problem, self.given = problem, problem.shapes
         self.shape = cache(lambda ops: group_shape(self.given, ops))
-        self.room = cache(lambda ops: least_room(self.given, ops))
+        self.room = cache(lambda ops: least_room(self.given, ops, shared=problem.place == "shared"))
         self._best: dict[Any, tuple[int, int, int, int, int] | None] = {}
 
     def ticks(

@@ -7,8 +7,9 @@ Data. First runs f of `lowtide.solvers.tiles.first_runs`, the joined pieces of w
 traffic or half of both; the best of the three programs counts. f *gives* an output of :math:`P_f`, if written
 where no op reads it; it *reads* what is neither made in the group nor made again.
 
-Variables. :math:`x_f`; for each op i that makes t, how often it runs again in groups with no first run,
-:math:`a_i`, and how often t is an output of a group with first runs where i runs again, :math:`b_t`.
+Variables, 0 or 1 in an answer. :math:`x_f`; for each op i that makes t, whether it runs again in a group
+with no first run, :math:`a_i`, and whether t is an output of a group with first runs where i runs again,
+:math:`b_t`.
 
 .. math::
 
