@@ -111,7 +111,8 @@ def test_a_docstring_elsewhere_renames_no_run(tmp_path: Path, monkeypatch: pytes
         "solvers/peak/auto.py": {"peak", "minio"},
         "solvers/peak/methods.py": {"peak", "minio"},  # where defaults of options are
         "models/verifier/verify.py": {"peak", "minio"},
-        "formulations/peak/olla_milp.py": {"peak"},
+        "formulations/peak/olla_milp.py": {"peak", "minio"},
+        "formulations/minio/order_milp.py": {"minio"},
     }
     for name, renamed in changes.items():
         path = tmp_path / name
