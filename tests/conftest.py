@@ -34,10 +34,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that are not drawn."""
     one_in: int = config.getoption("--one-in")
-    left_out = [item for item in items if not is_drawn(item.nodeid, one_in)]
+    drawn, left_out = [], []
+    for item in items:
+        (drawn if is_drawn(item.nodeid, one_in) else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if is_drawn(item.nodeid, one_in)]
+        items[:] = drawn
 
 
 gc.disable()  # until the tests are collected: what is made then stays to the end

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +116,8 @@ def module_of(given: Any, where: str) -> tuple[Any, Call | None]:
 def in_mode(module: Any, train: bool) -> Iterator[None]:
     """Put a module into training or evaluation mode meanwhile; an exported one stays as it was exported."""
     before = [(part, part.training) for part in module.modules()]
-    with suppress(NotImplementedError):  # torch's own, for the modules of `torch.export`, whose mode is fixed
+    exported = any("train" in vars(part) for part, _ in before)  # `torch.export` replaces the method there
+    if not exported:
         module.train(train)
     try:
         yield

@@ -20,7 +20,7 @@ from ...solvers.engines.cpsat import NARROW
 
 
 @dataclass(frozen=True)
-class Item:
+class KnapsackItem:
     """What can be kept.
 
     Parameters
@@ -48,7 +48,9 @@ class Kept:
     status: str
 
 
-def kept_sets(base: Sequence[int], items: Sequence[Item], memory: int, time_limit: float, seed: int) -> Kept:
+def kept_sets(
+    base: Sequence[int], items: Sequence[KnapsackItem], memory: int, time_limit: float, seed: int
+) -> Kept:
     """Return the items to keep.
 
     Parameters

@@ -150,11 +150,8 @@ class Offloads:
         from .eager_step import step_of
 
         self._step = step_of(module, inputs, targets, loss, self._begin)
-        self._moved, self._fetched, self._changed = (
-            None,
-            {},
-            set(),
-        )  # all moves, and comes back when it is read
+        self._moved = None  # all moves, and comes back when it is read
+        self._fetched, self._changed = {}, set()
         self._packed, self._unpacked, self._back = [], [], {}
         self._base = self._rehearsed()
         self._moved = set()

@@ -12,7 +12,7 @@ At first the prices of several ops in a row move together, which takes fewer ste
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,25 @@ from ...context import Context
 from .gaps_kernel import BlockTable, Needs, build, sum_needs
 from .prices import GRAIN, InPlaceDual, PricePoint
 
-PHASES = ((32, 4, 0.3, 0.01), (1, 20, 0.1, 0.002), (4, 4, 0.01, 0.001), (1, 8, 0.005, 0.0003))
-"""Ops that move together, rounds, and the first and the last step, in units of what a price may be worth
-(`PriceAscent.unit`). Chosen by hand: DenseNet-121 at 1/9 is at .993 of the best known bound after the first
-phase, and at .996 in the end; without it, at .989 after 3,000 steps. ResNet-50 is at .998."""
+
+class AscentPhase(NamedTuple):
+    """Ops whose prices move together, rounds, and the first and the last step, in `PriceAscent.unit`."""
+
+    together: int
+    rounds: int
+    first: float
+    last: float
+
+
+PHASES = (
+    AscentPhase(32, 4, 0.3, 0.01),
+    AscentPhase(1, 20, 0.1, 0.002),
+    AscentPhase(4, 4, 0.01, 0.001),
+    AscentPhase(1, 8, 0.005, 0.0003),
+)
+"""Phases of an ascent, one after another. Chosen by hand: DenseNet-121 at 1/9 is at .993 of the best known
+bound after the first phase, and at .996 in the end; without it, at .989 after 3,000 steps. ResNet-50 is at
+.998."""
 
 ROUND = 50
 """Steps of a round, of 5 ms each for DenseNet-121."""
@@ -135,13 +150,10 @@ class PriceAscent:
 
     def _begin_phase(self) -> None:
         """Begin the next phase at the best prices."""
-        self.phase, self.rounds, self.steps, self.price = (
-            self.phase + 1,
-            PHASES[self.phase + 1][1],
-            0,
-            self.best,
-        )
-        n, size, links = self.n, PHASES[self.phase][0], self.dual.links
+        self.phase += 1
+        phase = PHASES[self.phase]
+        self.rounds, self.steps, self.price = phase.rounds, 0, self.best
+        n, size, links = self.n, phase.together, self.dual.links
         parts = np.cumsum([0, n, n, n, n + 1, n, n + 1])
         self.groups = np.concatenate(
             [*(np.arange(a, b, size) for a, b in pairwise(parts)), np.arange(links, self.dual.chosen)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
-from lowtide.results.adapters.kept_sets import Item, kept_sets
+from lowtide.results.adapters.kept_sets import KnapsackItem, kept_sets
 from tests.effort import seeds
 
 
@@ -14,7 +14,9 @@ def test_against_every_subset() -> None:
         rng = random.Random(seed)
         base = [rng.randint(0, 9) for _ in range(rng.randint(1, 6))]
         items = [
-            Item(rng.randint(0, 9), {e: rng.randint(-2, 9) for e in range(len(base)) if rng.random() < 0.6})
+            KnapsackItem(
+                rng.randint(0, 9), {e: rng.randint(-2, 9) for e in range(len(base)) if rng.random() < 0.6}
+            )
             for _ in range(rng.randint(0, 6))
         ]
         memory = rng.randint(5, 20)
@@ -35,6 +37,6 @@ def test_against_every_subset() -> None:
 
 
 def test_bytes_beyond_32_bits() -> None:
-    items = [Item(k + 1, {0: 3 * 2**40 + k}) for k in range(5)]
+    items = [KnapsackItem(k + 1, {0: 3 * 2**40 + k}) for k in range(5)]
     found = kept_sets([2**41], items, 2**41 + 9 * 2**40 + 9, 10, 0)
     assert (found.items, found.bound, found.status) == ((2, 3, 4), 3, "optimal")
