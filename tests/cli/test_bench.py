@@ -89,6 +89,7 @@ def test_best_known_file_only_improves(experiment: Path) -> None:
     assert json.loads((experiment / "best.json").read_text()) == best
 
 
+@pytest.mark.slow
 def test_dry_run_lists_the_runs_and_writes_nothing(experiment: Path) -> None:
     before = contents(experiment)
     done = within("bench", "exp.toml", "--dry-run", "--jobs", "2", cwd=experiment)

@@ -95,6 +95,7 @@ def test_a_claim_below_which_a_peak_is_known_is_doubted(tmp_path: Path) -> None:
     assert "are known to do" in within("verify", "p.json", cwd=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_an_answer_to_added_rows_claims_nothing_of_the_question_without_them(tmp_path: Path) -> None:
     problem = lt.Peak(lt.load("catalogue:harpoon"))
     result = lt.solve(problem, "milp", constrain=lambda built: None, threads=1)

@@ -285,6 +285,7 @@ RECORD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -43,6 +43,7 @@ def test_first_kind_is_the_cactus_and_files_of_records_do(folder: Path, tmp_path
     assert (found["kind"], found["runs"]) == ("cactus", 56)
 
 
+@pytest.mark.slow
 def test_scatter_of_two(folder: Path, tmp_path: Path) -> None:
     words = ("--kind", "scatter", "--x", "auto", "--y", "beam (width=16)", "--value", "gap-best-known")
     assert answer("plot", "out", *words, "-o", str(tmp_path / "x.svg"), cwd=folder)["kind"] == "scatter"
@@ -67,6 +68,7 @@ def test_pictures_of_plans_and_records(folder: Path, tmp_path: Path, item: str, 
     assert within("plot", item, "--kind", kind, "-o", str(out), cwd=folder).stdout.startswith("graph")
 
 
+@pytest.mark.slow
 def test_streams_are_drawn_as_lanes(tmp_path: Path) -> None:
     words = ("streams", "catalogue:ios/squeezenet", "--method", "nimble")
     answer("solve", *words, "--contention", "proportional", "--plan", "s.json", cwd=tmp_path)

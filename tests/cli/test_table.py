@@ -86,6 +86,7 @@ def test_columns_are_named_with_points_or_dashes_too(experiment: Path) -> None:
     assert row["cells"]["auto, -"]["value"] == 8
 
 
+@pytest.mark.slow
 def test_missing_and_damaged_records_are_said(tmp_path: Path) -> None:
     records = sweep(2)
     write_experiment(tmp_path / "out", records[:-3])

@@ -27,6 +27,7 @@ def pages(scoreboard: dict[str, Any]) -> dict[str, str]:
     return files
 
 
+@pytest.mark.slow
 def test_every_question_has_its_record_on_a_page(pages: dict[str, str]) -> None:
     known = read_best_known()
     lacking = []

@@ -79,6 +79,7 @@ def test_durations_are_those_of_the_formula(work: list[Work], rates: Rates) -> N
     assert rates.duration_ns(work) == expected(work, rates)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), rates=rates)
 def test_ops_with_work_get_the_durations_of_the_device_and_others_keep_theirs(
     seed: int, rates: Rates

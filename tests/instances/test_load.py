@@ -123,6 +123,7 @@ def test_every_listed_instance_is_known() -> None:
             load(spec)
 
 
+@pytest.mark.slow
 def test_native_loading_and_generating_import_no_optional_package() -> None:
     code = (
         "import sys; from lowtide.instances import load;"

@@ -201,6 +201,7 @@ def test_a_plan_finds_its_graph_from_its_own_folder(monkeypatch: pytest.MonkeyPa
     assert len(load_buffers("../plan.json").buffers) == 8
 
 
+@pytest.mark.slow
 def test_loading_imports_no_optional_package() -> None:
     code = (
         "import sys; from lowtide.instances import load_buffers;"

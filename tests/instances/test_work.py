@@ -77,6 +77,7 @@ def test_hashes_are_as_they_were_before_ops_stated_work(spec: str) -> None:
     assert load(spec).sha256[:16] == HASHES[spec]
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6))
 def test_work_is_no_part_of_the_question_and_survives_a_file(seed: int) -> None:
     graph = with_work(Random(seed), mode_tiers=("a", "b"))
@@ -141,6 +142,7 @@ def test_work_is_checked_where_it_is_made() -> None:
         assert make(work=[Work()]).work == (Work(),)
 
 
+@pytest.mark.slow
 @given(parts=st.lists(st.lists(works, min_size=1, max_size=3), max_size=4))
 def test_together_keeps_the_sum_and_no_kernel_twice(parts: list[list[Work]]) -> None:
     joined = together(parts)

@@ -264,6 +264,7 @@ def test_every_change_is_found(folder: Path, what: str) -> None:
     assert kind in {c.kind for c in audited(folder).contradictions}
 
 
+@pytest.mark.slow
 def test_command_fails_with_a_clear_word(folder: Path) -> None:
     best = ("--best-known", folder.parent / "best.json")
     good = answer("audit", folder, *best, cwd=folder)

@@ -124,6 +124,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_each_problem_has_its_picture(name: str) -> None:
     spec, kind, words_of_it = QUESTIONS[name]

@@ -133,6 +133,7 @@ def test_same_picture_same_bytes(tmp_path: Path, kind: str) -> None:
     assert len(hashes) == 1
 
 
+@pytest.mark.slow
 def test_graph_without_memory_and_empty_graph_are_drawn(tmp_path: Path) -> None:
     nothing = Graph(name="nothing", tensors=(), ops=(Op(name="noop"),))
     empty = Graph(name="empty", tensors=(), ops=())

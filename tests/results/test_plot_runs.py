@@ -154,6 +154,7 @@ def test_scatter_of_gaps_has_a_zero(small: pd.DataFrame) -> None:
     assert ax.get_xlim()[0] == 0
 
 
+@pytest.mark.slow
 def test_settings_look_the_same_in_every_picture(believable: pd.DataFrame) -> None:
     cactus: Any = plot.cactus(believable, plot.new_axes())
     profile: Any = plot.performance_profile(believable, plot.new_axes())

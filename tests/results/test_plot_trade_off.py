@@ -82,6 +82,7 @@ def test_curves_without_bounds_or_with_one_point_are_drawn() -> None:
         lt.plot.trade_off(curve(points=()), lt.plot.new_axes())
 
 
+@pytest.mark.slow
 def test_same_curve_same_bytes() -> None:
     pictures = [lt.plot.rendered(lt.plot.trade_off(curve(), lt.plot.new_axes()), "svg") for _ in range(2)]
     assert len({hashlib.sha256(p).hexdigest() for p in pictures}) == 1

@@ -205,6 +205,7 @@ def test_profiles_can_be_left_out(tmp_path: Path) -> None:
     assert "Memory of the best plan" not in page.text
 
 
+@pytest.mark.slow
 def test_profile_values_are_exact(tmp_path: Path) -> None:
     run(tmp_path, SPEC, "reference")
     page = Reader(report_html([tmp_path]))
@@ -246,6 +247,7 @@ def test_an_allocation_is_drawn_with_exact_values(tmp_path: Path) -> None:
     assert max(row[4] for row in rows) == 5120
 
 
+@pytest.mark.slow
 def test_an_allocation_of_a_graph_has_kinds_and_counts_ops(tmp_path: Path) -> None:
     run(tmp_path, FREE, "greedy", problem="offsets")
     page = Reader(report_html([tmp_path]))
@@ -253,6 +255,7 @@ def test_an_allocation_of_a_graph_has_kinds_and_counts_ops(tmp_path: Path) -> No
     assert "Memory of the best plan" not in page.text
 
 
+@pytest.mark.slow
 def test_an_allocation_that_does_not_verify_is_not_drawn(tmp_path: Path) -> None:
     record = run(tmp_path, FREE, "greedy", problem="offsets")
     (tmp_path / record["plan"]).write_bytes(b"")
@@ -295,6 +298,7 @@ def test_several_folders_and_files_of_records_make_one_report(tmp_path: Path) ->
     assert "a, b, rows.jsonl" in text
 
 
+@pytest.mark.slow
 def test_questions_with_other_problems_stand_apart(tmp_path: Path) -> None:
     record = run(tmp_path, SPEC, "greedy", keep_plan=False)
     write(tmp_path, {**record, "name": "y" * 16, "problem": "makespan", "unit": "ns"})

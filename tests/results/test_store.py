@@ -280,6 +280,7 @@ def test_readers_are_not_disturbed_by_writers(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".lowtide-*"))
 
 
+@pytest.mark.slow
 def test_pandas_is_imported_only_when_a_frame_is_made() -> None:
     code = "import sys, lowtide.results.tables.store; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

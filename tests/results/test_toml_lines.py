@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def written(value: Any, breaks: list[bool]) -> str:
     return str(value)
 
 
+@pytest.mark.slow
 @given(TABLES, st.lists(TABLES, max_size=3), st.lists(st.booleans(), max_size=20))
 @many(100)
 def test_places_are_those_of_the_reader(

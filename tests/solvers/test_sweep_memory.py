@@ -80,6 +80,7 @@ def test_memories_are_multiples_of_what_can_be_live() -> None:
     assert scaled.least_memory == 1000 * fine.least_memory
 
 
+@pytest.mark.slow
 def test_neighbours_help(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solve starts from the schedule of less memory and needs no better one than the bound of more."""
     seen: list[tuple[int | None, int | None, Any]] = []

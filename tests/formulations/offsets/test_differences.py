@@ -65,6 +65,7 @@ def test_allowed_are_those_that_are_not_forbidden(inplace: bool) -> None:
         assert sum(b - a + 1 for a, b in allowed) == len(expected)
 
 
+@pytest.mark.slow
 def test_each_pair_that_meets_is_kept_apart_once_or_more_and_live_pairs_in_no_group() -> None:
     alive = several = 0
     for buffers in sets(400):

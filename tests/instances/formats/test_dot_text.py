@@ -97,6 +97,7 @@ def test_quoting_is_undone_by_parsing(text: str) -> None:
     assert graph.nodes["n"]["k"] == text
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @many(30)
 @given(st.integers(0, 10**6))

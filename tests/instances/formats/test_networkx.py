@@ -36,6 +36,7 @@ def survives(graph: Graph, path: Path) -> None:
     assert path.read_bytes() == first
 
 
+@pytest.mark.slow
 @MANY
 @given(graph=graphs(), seed=st.integers(0, 10**6))
 def test_round_trip(graph: Graph, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -86,6 +86,7 @@ def test_what_is_no_such_model_is_refused(table: Any, message: str, tmp_path: Pa
         read(tmp_path, table)
 
 
+@pytest.mark.slow
 def test_damaged_bytes_are_refused_or_read(tmp_path: Path) -> None:
     whole = encode(model(TENSORS, OPERATORS, [0], [6]))
     messages: list[str] = []

@@ -149,6 +149,7 @@ def test_exhaustive_steps_through_two_tiers_verify() -> None:
     assert moved > 0
 
 
+@pytest.mark.slow
 def test_actions_of_a_plan_make_that_plan() -> None:
     for seed in range(60):
         problem = small_problem(seed, single_writer=True)

@@ -148,6 +148,7 @@ def test_leaving_the_rule_out_is_noticed(rule: Rule) -> None:
     assert any(_noticed(verify, graph, bad) for graph, bad in cases), f"nobody misses this:\n{rule.text}"
 
 
+@pytest.mark.slow
 def test_certificates_made_by_hand_are_refused_and_false() -> None:
     for graph, bad in by_hand():
         assert not verify_certificate(graph, bad).valid

@@ -78,6 +78,7 @@ def test_one_op_has_one_order() -> None:
     assert result.objective == result.bound == 31
 
 
+@pytest.mark.slow
 def test_what_the_tolerances_of_a_milp_let_overlap_is_no_answer() -> None:
     graph, _ = next(arena_cases(range(1110, 1111)))
     k = 2**20 + 1

@@ -31,6 +31,7 @@ def tight(seeds: range, methods: tuple[str, ...] = ("auto",), most: int = 7) -> 
     return kinds
 
 
+@pytest.mark.slow
 def test_the_sum_of_heights_is_least() -> None:
     assert tight(range(6)) > {"least peaks of pools"}
 
@@ -45,6 +46,7 @@ def test_joint_models_know_pools() -> None:
     tight(range(60, 100), ("cpsat", "milp"), most=4)
 
 
+@pytest.mark.slow
 def test_the_peak_of_all_bounds_the_sum() -> None:
     for graph, alignment, pools in pool_cases(range(500, 530)):
         problem = lt.Arena(graph, alignment, pools=pools)
@@ -97,6 +99,7 @@ def test_kinds_that_are_none_are_refused(pools: str) -> None:
         load_problem("arena", f"catalogue:diamond?pools={pools}")
 
 
+@pytest.mark.slow
 def test_optima_of_pools_are_certified() -> None:
     kinds = set()
     for graph, alignment, pools in pool_cases(range(12)):

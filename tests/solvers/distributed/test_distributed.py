@@ -107,6 +107,7 @@ def test_memories_together_are_a_relaxation() -> None:
     assert tighter  # it is one, not the problem itself
 
 
+@pytest.mark.slow
 def test_plans_are_read_back_and_every_change_is_noticed() -> None:
     noticed = 0
     for seed in range(25):
@@ -337,6 +338,7 @@ def test_auto_keeps_what_it_found_where_the_model_would_be_too_large() -> None:
         lt.solve(problem, "cpsat", threads=1)
 
 
+@pytest.mark.slow
 def test_more_devices_are_never_worse_than_some_of_them() -> None:
     """Lists spread over all four devices and pay for transfers, those on two do not."""
     graph = lt.load("gen:layered?layers=4&width=6&seed=2")

@@ -53,6 +53,7 @@ def test_other_solver_proves_the_optimum(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_highs_by_pyomo_runs_behind_highs_with_another_number_of_threads() -> None:
     """HiGHS has one scheduler per process: one of other threads would make the run fail."""
     for threads in (1, 2, 1):

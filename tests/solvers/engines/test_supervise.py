@@ -151,6 +151,7 @@ sys.exit(supervise.leave(3))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("obeys", "printed"), [(True, "answer\nbehind the end\n"), (False, "answer\n")])
 def test_a_process_ends_with_its_status_whether_its_solver_stops_or_not(obeys: bool, printed: str) -> None:
     """HiGHS would abort a process that ends in the usual way under it."""

@@ -42,6 +42,7 @@ def test_kernel_is_the_plain_method_on_random_sequences() -> None:
         assert sequential_peak(nodes, np.array(order)) == sequential_memory(problem.graph).peak(order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_moves_of_activation_orders_stay_topological_and_move_something(whole: bool) -> None:
     changed = 0

@@ -33,6 +33,7 @@ def test_cores_are_never_slower_than_the_whole_and_sometimes_as_slow() -> None:
     assert equal >= 10
 
 
+@pytest.mark.slow
 def test_core_of_all_ops_is_the_whole() -> None:
     problem = lt.Makespan(lt.load("gen:randwire?n=16&seed=1"), processors=2, memory=100)
     core = core_problem(problem, 1000)

@@ -199,6 +199,7 @@ def test_filling_repeats_itself() -> None:
     assert runs[0] == runs[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "memory", "goal"),
     [("shape=tree&n=55&cores=4&seed=3", 193, 18174), ("shape=tree&n=60&cores=4&seed=4", 245, 16875)],

@@ -74,6 +74,7 @@ def test_passes_without_a_limit_find_the_optimum_and_prune_nothing_that_is_neede
         assert one_pass(shape, prices, best // data.tick, 10**6) == Beam(starts=None, least=None)
 
 
+@pytest.mark.slow
 def test_narrow_beams_and_cones_bound_from_below_and_their_schedules_are_valid() -> None:
     narrow = 0
     for seed in range(200, 200 + share(80)):
@@ -171,6 +172,7 @@ def test_narrow_passes_from_both_ends_prove_the_optimum(start: int, monkeypatch:
     assert used
 
 
+@pytest.mark.slow
 def test_relaxed_passes_bound_from_below_and_meet_the_optimum_when_wide() -> None:
     merged = met = 0
     for seed in range(600, 600 + share(100)):

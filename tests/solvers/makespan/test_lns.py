@@ -66,6 +66,7 @@ def test_windows_start_with_the_bytes_that_are_live_and_leave_valid_schedules() 
     assert left <= 30
 
 
+@pytest.mark.slow
 def test_search_only_offers_faster_schedules_and_ends_with_the_last() -> None:
     improved = 0
     for seed in range(200, 240):

@@ -87,6 +87,7 @@ def test_schedules_are_valid_and_know_the_bytes_that_they_need(name: str) -> Non
             assert replace(problem, memory=needed - 1).judge(starts).violations
 
 
+@pytest.mark.slow
 def test_methods_are_never_below_exhaustive_search() -> None:
     met = set()
     for seed in range(40):

@@ -227,6 +227,7 @@ def after(calls: int) -> Expired:
     return lambda: next(times, True)
 
 
+@pytest.mark.slow
 def test_bounds_without_the_time_for_cuts_are_those_of_subtrees() -> None:
     between = 0
     graph = lt.load("gen:intree?n=100&arity=2&largest=100&seed=1")

@@ -120,6 +120,7 @@ def test_pairs_beyond_the_limit_of_work_need_nothing(monkeypatch: pytest.MonkeyP
     assert one(box("x", 5), box("y", 3), box("z", 1), inplace=(("x", "y"),)) == 5
 
 
+@pytest.mark.slow
 def test_many_buffers_take_little_work() -> None:
     rng = Random(1)
     chosen = []

@@ -46,6 +46,7 @@ def stairs(count: int) -> Buffers:
     )
 
 
+@pytest.mark.slow
 @each_method
 def test_optimum_and_bound_are_those_of_the_brute_force(method: str) -> None:
     for problem, least in problems(80):

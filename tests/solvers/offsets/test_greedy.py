@@ -143,6 +143,7 @@ def _meet(data: OffsetsData, i: int, j: int) -> bool:
     return bool(data.first[j] <= data.first[i] < data.last[j])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("best_fit", [False, True])
 def test_at_run_time_many_free_ranges_are_kept_in_order(best_fit: bool) -> None:
     """So many that chunks of them are split and given up, and fixed buffers and alignments among them."""

@@ -134,6 +134,7 @@ def test_flow_of_another_kind_proves_nothing() -> None:
     assert broken > 500
 
 
+@pytest.mark.slow
 def test_no_flow_is_accepted_below_the_largest_memory() -> None:
     accepted = 0
     for seed in range(300):

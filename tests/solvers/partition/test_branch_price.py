@@ -35,6 +35,7 @@ def tight(seed: int) -> lt.Partition:
     return lt.Partition(g.build(), devices, rng.choice((None, 5, 8)), 10**9, contiguous=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [37, 45])
 def test_it_branches_on_pairs_and_kinds(seed: int) -> None:
     problem = tight(seed)

@@ -49,6 +49,7 @@ def settles_like_brute_force(graph: Graph) -> None:
                 assert limit < found.bound <= optimum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", seeds(10, least=2))
 def test_exhaustive_passes_settle_every_limit_like_brute_force(block: int) -> None:
     for seed in range(30):

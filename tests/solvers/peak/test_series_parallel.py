@@ -337,6 +337,7 @@ def test_pumpkins_of_every_kind_have_the_least_peak() -> None:
         assert (series_parallel_order(graph) is None) == bool(state_space(graph).groups), seed
 
 
+@pytest.mark.slow
 def test_paths_without_source_or_sink_that_share_data() -> None:
     """Three paths read x at any time, two of them twice; there is no sink."""
     for seed in range(60):

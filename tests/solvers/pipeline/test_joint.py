@@ -176,6 +176,7 @@ def test_layers_that_no_memory_holds_are_refused_by_the_bound() -> None:
     assert (found.result, found.bound) == (None, None)
 
 
+@pytest.mark.slow
 def test_when_the_time_is_up_there_is_what_was_found_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock moves by a second with each look at it, in the midst of whatever is done."""
     clock = [0.0]

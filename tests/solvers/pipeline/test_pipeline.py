@@ -80,12 +80,14 @@ V_TIMES = {(2, 6, "v-half"): 37, (4, 12, "v-half"): 77, (8, 24, "v-half"): 161,
            (2, 6, "v-min"): 39, (4, 12, "v-min"): 83, (8, 24, "v-min"): 171}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "m", "method"), V_TIMES)
 def test_stages_there_and_back_take_what_is_published(p: int, m: int, method: str) -> None:
     result = lt.solve(asked(f"p={p}&m={m}&v=2&placement=v", objective="span"), method)
     assert result.objective == V_TIMES[p, m, method]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2, 3, 4, 7, 12])
 def test_zero_bubble_there_and_back_leaves_no_slot_idle(p: int) -> None:
     result = lt.solve(asked(f"p={p}&m={2 * p}&v=2&placement=v", objective="span", memory=2 * p), "v-zb")

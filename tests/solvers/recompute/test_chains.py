@@ -254,6 +254,7 @@ def test_hetero_chain_is_exact_on_unit_chains(accounting: str) -> None:
             assert verified(lt.Recompute(graph, memory), "hetero-chain") == best, (l, memory)
 
 
+@pytest.mark.slow
 def test_hetero_chain_on_chains_of_any_sizes_is_never_below_the_optimum_and_often_there() -> None:
     same = other = 0
     for seed in range(40):
@@ -271,6 +272,7 @@ def test_hetero_chain_on_chains_of_any_sizes_is_never_below_the_optimum_and_ofte
     assert same >= 3 * other
 
 
+@pytest.mark.slow
 def test_hetero_chain_on_taped_chains_is_never_below_the_optimum_and_often_there() -> None:
     same = other = 0
     for seed in range(16):

@@ -154,6 +154,7 @@ def test_rounding_of_what_a_fastest_schedule_keeps_is_that_schedule() -> None:
     assert looked >= 7
 
 
+@pytest.mark.slow
 def test_auto_claims_what_exhaustive_search_confirms() -> None:
     proved = 0
     for seed in (1, 2, 3, 5, 13, 14, 17, 25):
@@ -385,6 +386,7 @@ def test_free_stages_prove_nothing_where_values_come_back_from_a_slower_tier() -
         assert result.bound <= best < result.objective
 
 
+@pytest.mark.slow
 def test_a_bound_above_a_plan_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lt.Recompute(lt.load("gen:backprop-chain?l=5"), memory=5)
     build = recompute_moments.build

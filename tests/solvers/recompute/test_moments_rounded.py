@@ -75,6 +75,7 @@ def updated(memory: int) -> lt.Recompute:
     return lt.Recompute(lt.Graph(name="updated", tensors=tensors, ops=ops), memory=memory)
 
 
+@pytest.mark.slow
 def test_weights_are_there_all_the_time_and_what_needs_their_first_version_is_not_run_again() -> None:
     """Against exhaustive search: both weights are resident, and dy needs 12 bytes beside their 16."""
     for memory in (27, 28, 31, 32, 40):

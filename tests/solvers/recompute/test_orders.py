@@ -63,6 +63,7 @@ def test_what_is_found_in_another_order_is_valid_for_the_graph(name: str) -> Non
     assert found
 
 
+@pytest.mark.slow
 def test_no_order_finds_less_than_exhaustive_search_on_any_graph() -> None:
     """Several writers, updates in place, control edges, a disk: whatever a random order gives is valid."""
     parts = [part for part in PARTS if part.name in IN_ANOTHER_ORDER]

@@ -112,6 +112,7 @@ def test_the_model_begins_with_the_schedule_of_heuristics(monkeypatch: pytest.Mo
         assert [len(runs) for runs in hints] == [12]
 
 
+@pytest.mark.slow
 def test_solutions_that_break_a_rule_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_the_last_run(*given: Any) -> list[Any]:
         return decode(*given)[:-1]
@@ -183,6 +184,7 @@ def rows_hold(built: StagesModel) -> bool:
     return all(pyo.value(row.body) <= pyo.value(row.upper) for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [chain(), updating()], ids=["chain", "updating"])
 def test_rows_of_paging_say_what_can_come_back(problem: lt.Recompute) -> None:
     data = in_ns(recompute_data(problem))

@@ -178,6 +178,7 @@ def test_never_below_exhaustive_search_and_mostly_there() -> None:
     assert above == [(0, 5), (14, 4), (14, 5), (20, 5), (28, 4)]
 
 
+@pytest.mark.slow
 def test_the_two_exhaustive_searches_agree() -> None:
     for seed in (0, 4):
         problem = chain(seed, 3)

@@ -36,6 +36,7 @@ def question(seed: int) -> lt.Streams:
     return lt.Streams(graph, streams=streams, contention="proportional", parts=rng.choice((2, 3)))
 
 
+@pytest.mark.slow
 def test_work_before_ops_is_below_the_fastest_of_all_orders() -> None:
     attained = better = 0
     for seed in seeds(120, least=40):

@@ -38,6 +38,7 @@ def block_of(name: str, number: int) -> tuple[lt.Streams, list[int]]:
     return lt.Streams(graph, contention="fluid"), graph.provenance["blocks"][number]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contention", ["fluid", "half-serial"])
 def test_blocks_that_are_done_better_the_stages_and_the_bound(
     monkeypatch: pytest.MonkeyPatch, contention: str

@@ -93,6 +93,7 @@ def machine(*channels: tuple[str, str, int], sizes: tuple[int | None, ...]) -> l
     )
 
 
+@pytest.mark.slow
 def test_an_input_comes_over_two_channels_in_the_first_piece() -> None:
     x = lt.Tensor(name="x", nbytes=GB, initial=True, kind="input")
     graph = lt.Graph(name="input", tensors=(x,), ops=(lt.Op(name="a", reads=(0,), duration_ns=1),))
@@ -106,6 +107,7 @@ def test_an_input_comes_over_two_channels_in_the_first_piece() -> None:
         assert result.objective <= 2 * 10**8 + 1
 
 
+@pytest.mark.slow
 def test_a_new_tensor_leaves_over_two_channels_in_its_first_piece() -> None:
     x, y = (lt.Tensor(name=name, nbytes=100, final=True) for name in "xy")
     ops = tuple(lt.Op(name=name, writes=(t,), duration_ns=1) for t, name in enumerate("ab"))

@@ -152,6 +152,7 @@ def test_plans_take_less_than_what_is_refused() -> None:
         assert ordered_time(graph, setting, bad.proof) <= taken < bad.bound  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_where_ops_run_again_there_is_no_certificate() -> None:
     problem = replace(free_problem(1), periodic=False, recompute=True)
     result = lt.solve(problem, threads=1, time_limit=2)

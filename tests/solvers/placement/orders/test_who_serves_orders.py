@@ -21,6 +21,7 @@ def shuffled(graph: lt.Graph, random: Random) -> Order:
     return mutated(random, graph, tuple(range(len(graph.ops))), 0.7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accounting", list(Accounting))
 def test_plans_in_any_order_are_valid_if_the_order_is_free(accounting: Accounting) -> None:
     moved = refused = 0

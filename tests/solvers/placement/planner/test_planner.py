@@ -287,6 +287,7 @@ def test_enough_memory_needs_no_time() -> None:
     assert result.bound_kind == "sum of durations"
 
 
+@pytest.mark.slow
 def test_a_real_workload_runs_without_a_stall() -> None:
     problem = lt.Placement(
         lt.load("catalogue:g10/bert_base-256"),

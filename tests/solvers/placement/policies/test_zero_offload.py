@@ -104,6 +104,7 @@ def tiny(seed: int) -> lt.Graph:
     return replace(plain, tensors=tuple(tensors), ops=tuple(ops))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", seeds(8, least=2))
 def test_no_plan_is_faster_than_exhaustive_search(block: int) -> None:
     """Of both systems; nor is a bound above it."""

@@ -219,6 +219,7 @@ def test_bounds_refuse_machines_that_read_in_place_before_they_merge_tiers() -> 
     assert lt.solve(problem, "serial", threads=1).objective == total
 
 
+@pytest.mark.slow
 def test_auto_bounds_single_runs_of_several_modes_by_prices() -> None:
     """Its ops have several modes: there the slot model takes a program for each branch."""
     graph = random_graph(10)

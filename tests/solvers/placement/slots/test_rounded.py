@@ -43,6 +43,7 @@ def test_values_that_break_a_row_or_leave_their_bounds_are_none() -> None:
     assert [model.values(lambda j, d=d: d) for d in (0, 1, 2)] == [None, [5], None]  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["slot-lp", "cpsat"])
 def test_real_plans_lose_nothing_by_rounding(method: str) -> None:
     """Twelve blocks of SqueezeNet's step: apart by rounding, optimal in whole bytes and ns."""
