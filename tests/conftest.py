@@ -34,7 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that are not drawn."""
     one_in: int = config.getoption("--one-in")
-    drawn, left_out = [], []
+    drawn: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         (drawn if is_drawn(item.nodeid, one_in) else left_out).append(item)
     if left_out:
